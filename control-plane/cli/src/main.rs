@@ -1,0 +1,2 @@
+//! Penstock.
+fn main() {}

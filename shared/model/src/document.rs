@@ -1,0 +1,306 @@
+//! The policy document as an operator writes it. Doc comments here become the JSON Schema and the reference page.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A Penstock policy, version 1: which services there are and which of them answers which request.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// The version of this format. Always 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub version: u32,
+    /// What requests can need. Exactly one capability is the default.
+    pub capabilities: BTreeMap<String, Capability>,
+    /// The services requests can be sent to, by name.
+    pub backends: BTreeMap<String, Backend>,
+    /// Tried from top to bottom; the first that matches decides.
+    pub routes: Vec<Route>,
+    /// How targets are compared.
+    #[serde(default)]
+    pub scoring: Scoring,
+    /// When a target is taken out, and how it comes back.
+    #[serde(default)]
+    pub breaker: Breaker,
+    /// Bounds on what clients may send.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// Something a request needs and a backend offers: `chat`, `summarize`, `code`, or any name.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Capability {
+    /// The capability of requests that nothing else claims.
+    pub default: bool,
+    /// A request whose text contains one of these needs this capability. Case is ignored; a Latin word matches whole
+    /// words only, other scripts match anywhere.
+    pub keywords: Vec<String>,
+    /// Example prompts. Kept for the trained classifier; they do not match anything by themselves.
+    pub examples: Vec<String>,
+}
+
+/// A service that can answer: provider, address, credential, and the models it has.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Backend {
+    /// The wire dialect the service speaks.
+    pub provider: Provider,
+    /// Where it is, up to and including the version segment, for example `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// Where the proxy finds the key: `env:NAME` or `file:/path`. Never the key itself. Without it no
+    /// `Authorization` header is sent.
+    #[serde(default)]
+    pub credential: Option<String>,
+    /// Where the service runs; compared with the proxy's own zone.
+    #[serde(default)]
+    pub zone: Option<String>,
+    /// Share of traffic relative to other targets that score the same.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub weight: f64,
+    /// What it is good at, and how good (0 to 1). A list means 1 for each.
+    pub capabilities: BackendCapabilities,
+    /// The models it serves; the first is used where a route names none.
+    pub models: Vec<Model>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// `[chat, code]` or `{chat: 1.0, code: 0.6}`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum BackendCapabilities {
+    /// Each with match 1.
+    List(Vec<String>),
+    /// Match per capability, 0 to 1.
+    Graded(BTreeMap<String, f64>),
+}
+
+/// A wire dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provider {
+    /// OpenAI's API and everything shaped like it.
+    Openai,
+}
+
+/// A model of a backend.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// The name the service knows it by.
+    pub name: String,
+    /// What it costs. Unknown cost stays unknown; it is never taken for free.
+    #[serde(default)]
+    pub price: Option<Price>,
+    /// Largest prompt plus answer, in tokens. Requests that cannot fit are not sent here.
+    #[serde(default)]
+    pub context_window: Option<u32>,
+}
+
+/// Price per million tokens, as decimal strings so that nothing is lost: `"0.15"`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// ISO 4217, for example `USD` or `CNY`.
+    #[serde(default = "usd")]
+    pub currency: String,
+    /// Per million input tokens.
+    pub input: String,
+    /// Per million input tokens the service had cached; the input price where it is not given.
+    #[serde(default)]
+    pub cached_input: Option<String>,
+    /// Per million output tokens.
+    pub output: String,
+}
+
+fn usd() -> String {
+    "USD".to_owned()
+}
+
+/// One entry of the route list: what it matches and what happens then.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// Unique; shown in metrics, logs and explanations.
+    pub name: String,
+    /// Cheap matchers, all of which must hold. Nothing given matches everything.
+    #[serde(default, rename = "match")]
+    pub matches: Match,
+    /// A CEL expression over the routing context that must be true as well, for example
+    /// `stream && headers["x-tenant"] == "acme"`.
+    #[serde(default)]
+    pub condition: Option<String>,
+    /// The capability to assume, instead of looking at the text.
+    #[serde(default)]
+    pub capability: Option<String>,
+    /// Where to send it. Without it: every backend that has the capability.
+    #[serde(default)]
+    pub targets: Option<Vec<RouteTarget>>,
+    /// How long to wait for what.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// When to try again.
+    #[serde(default)]
+    pub retry: Retry,
+}
+
+/// Every list that is given must contain the request's value. `*` stands for any run of characters.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Match {
+    /// Request paths, for example `/v1/chat/completions`.
+    pub paths: Vec<String>,
+    /// Requested models, for example `gpt-4o*`.
+    pub models: Vec<String>,
+    /// Header values by name; a header that is absent never matches.
+    pub headers: BTreeMap<String, String>,
+    /// `true`: only streamed requests; `false`: only the others.
+    pub stream: Option<bool>,
+}
+
+/// A backend and, where it has several, which of its models.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteTarget {
+    /// A name under `backends`.
+    pub backend: String,
+    /// One of its models; the first where it is not given.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// In place of the backend's own weight.
+    #[serde(default)]
+    pub weight: Option<f64>,
+}
+
+/// Durations like `250ms`, `2s`, `1m`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timeouts {
+    /// To a connected, TLS-ready socket.
+    pub connect: String,
+    /// From sending the request to the first token (streams) or the response head (others). Leads to another try.
+    pub first_token: String,
+    /// The longest silence in the middle of an answer.
+    pub idle: String,
+    /// The whole request, all attempts together. Does not cut a stream that is flowing.
+    pub total: String,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: "1s".to_owned(),
+            first_token: "15s".to_owned(),
+            idle: "30s".to_owned(),
+            total: "120s".to_owned(),
+        }
+    }
+}
+
+/// Trying again, always before the client has seen a byte.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retry {
+    /// Attempts in all, the first included. Each goes to a target that was not tried yet, where there is one.
+    #[schemars(range(min = 1, max = 5))]
+    pub attempts: u32,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 2 }
+    }
+}
+
+/// How targets are compared.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scoring {
+    /// Which formula turns observations into a score.
+    pub preset: Preset,
+    /// Sharpness β: how strongly a better score attracts traffic.
+    #[schemars(range(min = 0.5, max = 4.0))]
+    pub sharpness: f64,
+    /// The smallest share a healthy target keeps, so that it goes on being measured.
+    #[schemars(range(min = 0.0, max = 0.2))]
+    pub floor: f64,
+}
+
+impl Default for Scoring {
+    fn default() -> Self {
+        Self { preset: Preset::default(), sharpness: 2.0, floor: 0.01 }
+    }
+}
+
+/// The score formulas.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// Weight over normalised latency, less a penalty for errors, plus a reward for capability; all in equivalent seconds.
+    #[default]
+    Classic,
+    /// 0.4 · success + 0.3 · latency + 0.2 · cost + 0.1 · stability.
+    Quality,
+}
+
+/// When a target is taken out, and how it comes back.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Breaker {
+    /// Open after this many hard failures in a row.
+    #[schemars(range(min = 1, max = 100))]
+    pub consecutive_failures: u32,
+    /// Open when this share of the calls in the window failed.
+    #[schemars(range(min = 0.05, max = 1.0))]
+    pub failure_ratio: f64,
+    /// Calls the window must hold before the ratio counts.
+    #[schemars(range(min = 1, max = 10000))]
+    pub minimum_calls: u32,
+    /// First open period; doubles with each failed return.
+    pub open: String,
+    /// Longest open period.
+    pub open_max: String,
+    /// Successful probes that close it.
+    #[schemars(range(min = 1, max = 100))]
+    pub probes: u32,
+    /// How long the share takes to grow back.
+    pub ramp: String,
+    /// At most this share of a pool's weight is taken out; the last target never is.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_ejected: f64,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self {
+            consecutive_failures: 5,
+            failure_ratio: 0.5,
+            minimum_calls: 10,
+            open: "2s".to_owned(),
+            open_max: "60s".to_owned(),
+            probes: 3,
+            ramp: "30s".to_owned(),
+            max_ejected: 0.5,
+        }
+    }
+}
+
+/// Bounds on what clients may send.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Largest request body, for example `8MiB`. More is answered with 413.
+    pub body: String,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body: "8MiB".to_owned() }
+    }
+}
