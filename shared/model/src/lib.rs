@@ -9,13 +9,21 @@
 //!
 //! This crate does not decide anything: see `penstock-decision`.
 
+mod address;
+mod condition;
+mod demo;
 pub mod document;
 pub mod live;
+mod load;
 pub mod outcome;
+mod pattern;
 pub mod policy;
+pub mod price;
 pub mod problem;
 pub mod snapshot;
 
+pub use demo::DEMO_POLICY;
+pub use load::{Loaded, load};
 pub use policy::Policy;
 pub use problem::{Problem, Severity};
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, content_hash};

@@ -1,9 +1,12 @@
 //! The validated policy: every name resolved to an index, every unit parsed, every impossible state gone.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
+pub use crate::address::{Address, Host};
+pub use crate::condition::{CONTEXT_FIELDS, Condition};
 pub use crate::document::{Preset, Provider};
+pub use crate::pattern::Pattern;
+pub use crate::price::Price;
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -27,14 +30,14 @@ index!(/** Index into [`Policy::targets`]. */ TargetId);
 index!(/** Index into [`Policy::routes`]. */ RouteId);
 index!(/** Index into [`Policy::pools`]. */ PoolId);
 
-/// A policy in force. Built only by [`crate::snapshot::load`].
+/// A policy in force. Built only by [`crate::load`].
 #[derive(Debug)]
 pub struct Policy {
-    /// In the document's order of names.
+    /// In alphabetical order.
     pub capabilities: Vec<Capability>,
     /// The capability of requests that nothing else claims.
     pub default_capability: CapabilityId,
-    /// In the document's order of names.
+    /// In alphabetical order.
     pub backends: Vec<Backend>,
     /// Every (backend, model), each once.
     pub targets: Vec<Target>,
@@ -48,6 +51,43 @@ pub struct Policy {
     pub breaker: BreakerSettings,
     /// Largest request body in bytes.
     pub body_limit: usize,
+}
+
+impl Policy {
+    /// The names of a target: its backend and its model.
+    ///
+    /// # Panics
+    /// When `target` is of another policy.
+    #[must_use]
+    pub fn target_key(&self, target: TargetId) -> (&str, &str) {
+        let target = &self.targets[target.index()];
+        (&self.backends[target.backend.index()].name, &target.model)
+    }
+
+    /// The target with these names. Looks through all of them: not for the hot path.
+    #[must_use]
+    pub fn find_target(&self, backend: &str, model: &str) -> Option<TargetId> {
+        let is_it =
+            |target: &Target| target.model == model && self.backends[target.backend.index()].name == backend;
+        self.targets.iter().position(is_it).map(|index| TargetId(index as u32))
+    }
+
+    /// The pool with these names. Looks through all of them: not for the hot path.
+    #[must_use]
+    pub fn find_pool(&self, route: &str, capability: &str) -> Option<PoolId> {
+        let is_it = |pool: &Pool| {
+            self.routes[pool.route.index()].name == route
+                && self.capabilities[pool.capability.index()].name == capability
+        };
+        self.pools.iter().position(is_it).map(|index| PoolId(index as u32))
+    }
+
+    /// The capability with this name.
+    #[must_use]
+    pub fn find_capability(&self, name: &str) -> Option<CapabilityId> {
+        let index = self.capabilities.iter().position(|capability| capability.name == name)?;
+        Some(CapabilityId(index as u32))
+    }
 }
 
 /// See [`crate::document::Capability`].
@@ -78,30 +118,6 @@ pub struct Backend {
     pub capability_match: Vec<f64>,
 }
 
-/// The parsed base URL.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Address {
-    /// `https`?
-    pub tls: bool,
-    /// As a name or a literal address, without brackets.
-    pub host: Host,
-    /// Given or the scheme's.
-    pub port: u16,
-    /// The `Host` header's value: with the port unless it is the scheme's.
-    pub authority: String,
-    /// Prefix of every path: empty or `/v1`, never with a slash at the end.
-    pub path: String,
-}
-
-/// A host name or an address.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Host {
-    /// To be resolved.
-    Name(String),
-    /// A literal.
-    Ip(IpAddr),
-}
-
 /// A reference to a secret; never the secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Credential {
@@ -124,19 +140,6 @@ pub struct Target {
     pub price: Option<Price>,
     /// In tokens.
     pub context_window: Option<u32>,
-}
-
-/// Nano-units of the currency per million tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Price {
-    /// ISO 4217.
-    pub currency: String,
-    /// Uncached input.
-    pub input: u64,
-    /// Cached input.
-    pub cached_input: u64,
-    /// Output.
-    pub output: u64,
 }
 
 /// See [`crate::document::Route`].
@@ -163,84 +166,6 @@ pub struct Route {
     /// Attempts in all, at least 1.
     pub attempts: u32,
 }
-
-/// A string with `*` for any run of characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
-    /// No star.
-    Exact(String),
-    /// The parts between stars; the first is anchored at the start, the last at the end.
-    Glob(Vec<String>),
-}
-
-impl Pattern {
-    /// Compiles `source`.
-    #[must_use]
-    pub fn new(source: &str) -> Self {
-        if source.contains('*') {
-            Self::Glob(source.split('*').map(str::to_owned).collect())
-        } else {
-            Self::Exact(source.to_owned())
-        }
-    }
-
-    /// Does `value` match, whole?
-    #[must_use]
-    pub fn matches(&self, value: &str) -> bool {
-        match self {
-            Self::Exact(exact) => exact == value,
-            Self::Glob(parts) => {
-                let [first, middle @ .., last] = parts.as_slice() else {
-                    return false;
-                };
-                let Some(mut rest) = value.strip_prefix(first.as_str()) else {
-                    return false;
-                };
-                for part in middle {
-                    match rest.find(part.as_str()) {
-                        Some(at) => rest = &rest[at + part.len()..],
-                        None => return false,
-                    }
-                }
-                rest.ends_with(last.as_str())
-            }
-        }
-    }
-}
-
-/// A compiled CEL condition.
-#[derive(Debug)]
-pub struct Condition {
-    /// As written.
-    pub source: String,
-    /// Checked: it only refers to [`CONTEXT_FIELDS`].
-    pub program: cel::Program,
-}
-
-/// The names a condition may use, each with its CEL type and what it is.
-pub const CONTEXT_FIELDS: &[(&str, &str, &str)] = &[
-    ("method", "string", "HTTP method"),
-    ("path", "string", "request path without the query"),
-    ("host", "string", "the Host header or :authority"),
-    ("headers", "map(string, string)", "request headers, lower-case names"),
-    ("client_ip", "string", "address of the peer"),
-    ("protocol", "string", "openai-chat, openai-embeddings or invoke"),
-    ("model", "string", "the model the client asked for"),
-    ("stream", "bool", "does the client want a stream?"),
-    ("message_count", "int", "how many messages the conversation has"),
-    ("system_prompt", "bool", "is there a system or developer message?"),
-    ("prompt_tokens", "int", "estimate of the prompt's tokens"),
-    ("max_tokens", "int", "the client's limit, 0 when not given"),
-    ("tools", "int", "how many tools the request declares"),
-    ("images", "bool", "does a message hold an image?"),
-    ("user", "string", "the request's user field, empty when absent"),
-    ("biz_type", "string", "the x-biz-type header, empty when absent"),
-    ("hour", "int", "0 to 23, UTC"),
-    ("weekday", "int", "1 = Monday to 7 = Sunday, UTC"),
-    ("zone", "string", "the proxy's zone"),
-    ("region", "string", "the proxy's region"),
-    ("node", "string", "the proxy's id"),
-];
 
 /// Interchangeable candidates of one route for one capability.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,10 @@
-//! A policy version as proxies hold it, and the one way from text to policy.
+//! A policy version as proxies hold it.
 
 use std::sync::Arc;
 
-use crate::{Policy, Problem};
+use sha2::{Digest, Sha256};
+
+use crate::{Policy, Problem, load};
 
 /// A policy version, compiled and validated.
 #[derive(Debug, Clone)]
@@ -19,17 +21,31 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
 }
 
-/// What [`load`] found.
-#[derive(Debug)]
-pub struct Loaded {
-    /// Present when no problem is an error.
-    pub policy: Option<Policy>,
-    /// Errors and warnings, in document order.
-    pub problems: Vec<Problem>,
+impl Snapshot {
+    /// Loads `document` as version `version` of the policy `name`.
+    ///
+    /// # Errors
+    /// Every problem of the document, warnings included, when at least one of them is an error.
+    pub fn load(name: &str, version: u64, lineage: &str, document: &str) -> Result<Self, Vec<Problem>> {
+        let loaded = load(document);
+        let policy = Arc::new(loaded.policy.ok_or(loaded.problems)?);
+        let content_hash = content_hash(document);
+        Ok(Self { name: name.to_owned(), version, content_hash, lineage: lineage.to_owned(), policy })
+    }
 }
 
-/// Decodes, validates and compiles a document. Reports every problem at once.
+/// Lower-case hex SHA-256 of the document's text. Two documents that differ in a comment differ in their hash.
 #[must_use]
-pub fn load(_document: &str) -> Loaded {
-    Loaded { policy: None, problems: Vec::new() }
+pub fn content_hash(document: &str) -> String {
+    Sha256::digest(document).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_hash_is_the_sha256_that_other_tools_print() {
+        assert_eq!(content_hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
 }
