@@ -10,8 +10,10 @@
 //! grow back within a minute of a restart. Proxies never wait for any of this: with the control plane gone they serve
 //! on with what they have.
 
+mod backoff;
 mod config;
 mod server;
+pub mod store;
 
 pub use config::{Config, StoreConfig};
 pub use server::{Error, Running, start};
