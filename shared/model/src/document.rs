@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 /// A Penstock policy, version 1: which services there are and which of them answers which request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "Penstock policy")]
 pub struct Document {
-    /// The version of this format. Always 1.
+    /// The version of this format: always 1.
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
     /// What requests can need. Exactly one capability is the default.
@@ -49,15 +50,18 @@ pub struct Backend {
     /// The wire dialect the service speaks.
     pub provider: Provider,
     /// Where it is, up to and including the version segment, for example `https://api.openai.com/v1`.
+    #[schemars(example = "https://api.openai.com/v1")]
     pub base_url: String,
     /// Where the proxy finds the key: `env:NAME` or `file:/path`. Never the key itself. Without it no
     /// `Authorization` header is sent.
     #[serde(default)]
+    #[schemars(example = "env:OPENAI_API_KEY")]
     pub credential: Option<String>,
     /// Where the service runs; compared with the proxy's own zone.
     #[serde(default)]
     pub zone: Option<String>,
-    /// Share of traffic relative to other targets that score the same.
+    /// Share of traffic relative to other targets that score the same. 0 takes the backend out of every pool whose
+    /// route gives no weight of its own.
     #[serde(default = "one")]
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub weight: f64,
@@ -100,6 +104,7 @@ pub struct Model {
     pub price: Option<Price>,
     /// Largest prompt plus answer, in tokens. Requests that cannot fit are not sent here.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub context_window: Option<u32>,
 }
 
@@ -107,15 +112,18 @@ pub struct Model {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// ISO 4217, for example `USD` or `CNY`.
+    /// ISO 4217, for example `USD` or `CNY`. The same for all prices of a policy, since they are compared.
     #[serde(default = "usd")]
     pub currency: String,
     /// Per million input tokens.
+    #[schemars(example = "0.15")]
     pub input: String,
     /// Per million input tokens the service had cached; the input price where it is not given.
     #[serde(default)]
+    #[schemars(example = "0.075")]
     pub cached_input: Option<String>,
     /// Per million output tokens.
+    #[schemars(example = "0.60")]
     pub output: String,
 }
 
@@ -132,14 +140,16 @@ pub struct Route {
     /// Cheap matchers, all of which must hold. Nothing given matches everything.
     #[serde(default, rename = "match")]
     pub matches: Match,
-    /// A CEL expression over the routing context that must be true as well, for example
-    /// `stream && headers["x-tenant"] == "acme"`.
+    /// A CEL expression over the routing context that must be true as well. An expression that fails, for example on
+    /// a header that is absent, is not true.
     #[serde(default)]
+    #[schemars(example = "stream && headers[\"x-tenant\"] == \"acme\"")]
     pub condition: Option<String>,
     /// The capability to assume, instead of looking at the text.
     #[serde(default)]
     pub capability: Option<String>,
-    /// Where to send it. Without it: every backend that has the capability.
+    /// Where to send it. Without it: every backend that has the capability, with its first model. With it: those of
+    /// the targets whose backend has the capability, or all of them when none has.
     #[serde(default)]
     pub targets: Option<Vec<RouteTarget>>,
     /// How long to wait for what.
@@ -150,7 +160,8 @@ pub struct Route {
     pub retry: Retry,
 }
 
-/// Every list that is given must contain the request's value. `*` stands for any run of characters.
+/// All that is given must hold: each list must have an entry that matches the request's value. `*` stands for any run
+/// of characters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Match {
@@ -173,8 +184,9 @@ pub struct RouteTarget {
     /// One of its models; the first where it is not given.
     #[serde(default)]
     pub model: Option<String>,
-    /// In place of the backend's own weight.
+    /// In place of the backend's own weight. 0 takes the target out.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1000.0))]
     pub weight: Option<f64>,
 }
 
@@ -183,12 +195,16 @@ pub struct RouteTarget {
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
     /// To a connected, TLS-ready socket.
+    #[schemars(example = "1s")]
     pub connect: String,
     /// From sending the request to the first token (streams) or the response head (others). Leads to another try.
+    #[schemars(example = "15s")]
     pub first_token: String,
     /// The longest silence in the middle of an answer.
+    #[schemars(example = "30s")]
     pub idle: String,
     /// The whole request, all attempts together. Does not cut a stream that is flowing.
+    #[schemars(example = "120s")]
     pub total: String,
 }
 
@@ -263,13 +279,16 @@ pub struct Breaker {
     #[schemars(range(min = 1, max = 10000))]
     pub minimum_calls: u32,
     /// First open period; doubles with each failed return.
+    #[schemars(example = "2s")]
     pub open: String,
     /// Longest open period.
+    #[schemars(example = "60s")]
     pub open_max: String,
     /// Successful probes that close it.
     #[schemars(range(min = 1, max = 100))]
     pub probes: u32,
     /// How long the share takes to grow back.
+    #[schemars(example = "30s")]
     pub ramp: String,
     /// At most this share of a pool's weight is taken out; the last target never is.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -296,6 +315,7 @@ impl Default for Breaker {
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Largest request body, for example `8MiB`. More is answered with 413.
+    #[schemars(example = "8MiB")]
     pub body: String,
 }
 

@@ -20,7 +20,9 @@ mod pattern;
 pub mod policy;
 pub mod price;
 pub mod problem;
+pub mod schema;
 pub mod snapshot;
+mod units;
 
 pub use demo::DEMO_POLICY;
 pub use load::{Loaded, load};

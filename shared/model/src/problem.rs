@@ -67,3 +67,32 @@ impl Finding {
         Self { message: message.into(), hint: hint.into() }
     }
 }
+
+/// A hint that names the candidate most like `name`, when one is near enough to be a slip of the finger.
+pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let allowed = 1 + name.chars().count() / 4;
+    let near = candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
+    let (distance, best) = near.min_by_key(|(distance, _)| *distance)?;
+    (distance <= allowed).then(|| format!("did you mean `{best}`?"))
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut best = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    best = best.min(rows[i - 2][j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}

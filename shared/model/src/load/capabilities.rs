@@ -1,0 +1,106 @@
+//! Capabilities of a document.
+
+use std::collections::HashMap;
+
+use super::names::{Names, check_name, check_text};
+use super::report::Report;
+use super::source::escape;
+use crate::document;
+use crate::policy::{Capability, CapabilityId};
+use crate::problem::Finding;
+
+/// The most capabilities of a policy. Every route may have a pool for each.
+const MAX_CAPABILITIES: usize = 256;
+
+/// All capabilities, and which is the default. `None` when they are refused.
+pub(crate) fn resolve(
+    raw: &document::Document,
+    names: &Names<'_>,
+    report: &mut Report,
+) -> Option<(Vec<Capability>, CapabilityId)> {
+    let mut capabilities = Vec::new();
+    let mut default: Option<(usize, &str)> = None;
+    let mut owners = HashMap::new();
+    for (index, (name, capability)) in raw.capabilities.iter().enumerate() {
+        let path = format!("/capabilities/{}", escape(name));
+        report.check(&path, check_name(name));
+        if capability.default {
+            match default {
+                None => default = Some((index, name)),
+                Some((_, first)) => {
+                    let message = format!("`{first}` is the default already");
+                    report.error(
+                        &format!("{path}/default"),
+                        Finding::new(message, "make one capability the default"),
+                    );
+                }
+            }
+        }
+        warn_if_nobody_has_it(CapabilityId(index as u32), name, names, report);
+        capabilities.push(Capability {
+            name: name.clone(),
+            keywords: keywords(name, capability, &mut owners, report),
+            examples: capability.examples.clone(),
+        });
+    }
+    if capabilities.len() > MAX_CAPABILITIES {
+        let message = format!(
+            "a policy has at most {MAX_CAPABILITIES} capabilities, this one has {}",
+            capabilities.len()
+        );
+        report.error("/capabilities", Finding::new(message, "join some"));
+    }
+    if default.is_none() && report.is_sound("/capabilities") {
+        report.error(
+            "/capabilities",
+            Finding::new("no capability is the default", "write default: true in one of them"),
+        );
+    }
+    Some((capabilities, CapabilityId(default?.0 as u32)))
+}
+
+/// The keywords of one capability: lower-case, each once. `owners` knows whose each keyword is.
+fn keywords<'a>(
+    name: &'a str,
+    capability: &document::Capability,
+    owners: &mut HashMap<String, &'a str>,
+    report: &mut Report,
+) -> Vec<String> {
+    let mut keywords = Vec::new();
+    for (index, keyword) in capability.keywords.iter().enumerate() {
+        let path = format!("/capabilities/{}/keywords/{index}", escape(name));
+        if report.check(&path, check_text(keyword)).is_none() {
+            continue;
+        }
+        let keyword = keyword.trim().to_lowercase();
+        match owners.get(&keyword) {
+            Some(owner) if *owner == name => {
+                report.warning(&path, Finding::new("this keyword is listed twice", "remove one of the two"));
+                continue;
+            }
+            Some(owner) => {
+                let message = format!("this is also a keyword of `{owner}`");
+                report.warning(
+                    &path,
+                    Finding::new(message, "a keyword of two capabilities decides for neither"),
+                );
+            }
+            None => {
+                owners.insert(keyword.clone(), name);
+            }
+        }
+        keywords.push(keyword);
+    }
+    keywords
+}
+
+fn warn_if_nobody_has_it(id: CapabilityId, name: &str, names: &Names<'_>, report: &mut Report) {
+    let anybody = names.backends().any(|backend| names.capability_match(backend, id) > 0.0);
+    if !anybody && report.is_sound("/backends") {
+        let finding = Finding::new(
+            format!("no backend has the capability `{name}`"),
+            "add it to a backend, or remove it",
+        );
+        report.warning(&format!("/capabilities/{}", escape(name)), finding);
+    }
+}
