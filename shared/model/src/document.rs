@@ -49,7 +49,7 @@ pub struct Capability {
 pub struct Backend {
     /// The wire dialect the service speaks.
     pub provider: Provider,
-    /// Where it is, up to and including the version segment, for example `https://api.openai.com/v1`.
+    /// Where it is, up to and including the version segment.
     #[schemars(example = "https://api.openai.com/v1")]
     pub base_url: String,
     /// Where the proxy finds the key: `env:NAME` or `file:/path`. Never the key itself. Without it no
@@ -169,7 +169,7 @@ pub struct Match {
     pub paths: Vec<String>,
     /// Requested models, for example `gpt-4o*`.
     pub models: Vec<String>,
-    /// Header values by name; a header that is absent never matches.
+    /// Header values by name, for example `{x-tenant: acme}`; a header that is absent never matches.
     pub headers: BTreeMap<String, String>,
     /// `true`: only streamed requests; `false`: only the others.
     pub stream: Option<bool>,
@@ -314,7 +314,7 @@ impl Default for Breaker {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Largest request body, for example `8MiB`. More is answered with 413.
+    /// Largest request body. More is answered with 413.
     #[schemars(example = "8MiB")]
     pub body: String,
 }

@@ -1,78 +1,69 @@
-//! How an attempt can end, and what each ending means (`algorithms` section 2.4).
+//! How an attempt can end, and what each ending means.
 
-/// How one attempt at one target ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Outcome {
+/// Defines [`Outcome`] from one list, so that the reference page says what the code says.
+macro_rules! outcomes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// How one attempt at one target ended.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Outcome {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Outcome {
+            /// Every outcome, in the order of the reference page.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Its name on the wire, in metrics and in logs.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// What it means, in a sentence or two.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($doc),+).trim_ascii(),)+
+                }
+            }
+        }
+    };
+}
+
+outcomes! {
     /// A complete, good answer.
-    Ok,
+    Ok = "ok",
     /// The vendor blames the request: 400, 404, 413, 422, a refusal. Says nothing about the target.
-    ClientError,
+    ClientError = "client_error",
     /// The client went away.
-    ClientCancelled,
+    ClientCancelled = "client_cancelled",
     /// The request's own deadline left too little time.
-    DeadlineExceeded,
+    DeadlineExceeded = "deadline_exceeded",
     /// 429: our account sends too much.
-    RateLimited,
+    RateLimited = "rate_limited",
     /// 401, 403, or the account is out of money: the key is of no use.
-    CredentialRejected,
+    CredentialRejected = "credential_rejected",
     /// 503 or 529: the vendor is short of capacity for everyone.
-    Overloaded,
+    Overloaded = "overloaded",
     /// 500, 502, 504 and every other 5xx.
-    ServerError,
+    ServerError = "server_error",
     /// No connection, or no TLS.
-    ConnectError,
+    ConnectError = "connect_error",
     /// The connection broke before the first byte of the answer.
-    Reset,
+    Reset = "reset",
     /// Nothing came within the first-token timeout.
-    FirstTokenTimeout,
+    FirstTokenTimeout = "first_token_timeout",
     /// The answer stopped coming for longer than the idle timeout.
-    IdleTimeout,
+    IdleTimeout = "idle_timeout",
     /// The answer broke off after its first byte, or ended without its end mark.
-    Truncated,
+    Truncated = "truncated",
     /// What came is not what the protocol allows.
-    InvalidResponse,
+    InvalidResponse = "invalid_response",
 }
 
 impl Outcome {
-    /// Every outcome, in the order of the reference page.
-    pub const ALL: [Self; 14] = [
-        Self::Ok,
-        Self::ClientError,
-        Self::ClientCancelled,
-        Self::DeadlineExceeded,
-        Self::RateLimited,
-        Self::CredentialRejected,
-        Self::Overloaded,
-        Self::ServerError,
-        Self::ConnectError,
-        Self::Reset,
-        Self::FirstTokenTimeout,
-        Self::IdleTimeout,
-        Self::Truncated,
-        Self::InvalidResponse,
-    ];
-
-    /// Its name on the wire, in metrics and in logs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::ClientError => "client_error",
-            Self::ClientCancelled => "client_cancelled",
-            Self::DeadlineExceeded => "deadline_exceeded",
-            Self::RateLimited => "rate_limited",
-            Self::CredentialRejected => "credential_rejected",
-            Self::Overloaded => "overloaded",
-            Self::ServerError => "server_error",
-            Self::ConnectError => "connect_error",
-            Self::Reset => "reset",
-            Self::FirstTokenTimeout => "first_token_timeout",
-            Self::IdleTimeout => "idle_timeout",
-            Self::Truncated => "truncated",
-            Self::InvalidResponse => "invalid_response",
-        }
-    }
-
     /// The reverse of [`Self::as_str`].
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
@@ -109,5 +100,33 @@ impl Outcome {
     #[must_use]
     pub fn is_retryable(self) -> bool {
         self.is_failure() || matches!(self, Self::RateLimited | Self::CredentialRejected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_is_found_by_its_name_and_its_index() {
+        for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(Outcome::parse(outcome.as_str()), Some(outcome));
+            assert_eq!(outcome.index(), index);
+            assert!(outcome.description().ends_with('.'), "{outcome:?}");
+        }
+        assert_eq!(Outcome::parse("fine"), None);
+    }
+
+    #[test]
+    fn what_is_retried_counts_against_the_target_or_its_key() {
+        for outcome in Outcome::ALL {
+            assert!(!outcome.is_hard_failure() || outcome.is_failure(), "{outcome:?}");
+            assert!(!outcome.is_failure() || outcome.is_retryable(), "{outcome:?}");
+        }
+        for blameless in
+            [Outcome::Ok, Outcome::ClientError, Outcome::ClientCancelled, Outcome::DeadlineExceeded]
+        {
+            assert!(!blameless.is_retryable(), "{blameless:?}");
+        }
     }
 }

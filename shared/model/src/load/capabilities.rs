@@ -96,7 +96,7 @@ fn keywords<'a>(
 
 fn warn_if_nobody_has_it(id: CapabilityId, name: &str, names: &Names<'_>, report: &mut Report) {
     let anybody = names.backends().any(|backend| names.capability_match(backend, id) > 0.0);
-    if !anybody && report.is_sound("/backends") {
+    if !anybody && names.capabilities_are_known(report) {
         let finding = Finding::new(
             format!("no backend has the capability `{name}`"),
             "add it to a backend, or remove it",

@@ -39,7 +39,7 @@ pub fn load(document: &str) -> Loaded {
     let mut report = Report::default();
     let policy = decode(document, &mut report).and_then(|document| resolve(&document, &mut report));
     let policy = policy.filter(|_| !report.has_errors());
-    Loaded { policy, problems: report.into_problems() }
+    Loaded { policy, problems: report.into_problems(document) }
 }
 
 /// Text to document. Where the text can be read at all there is a document; where it has errors, a mended one.

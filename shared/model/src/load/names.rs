@@ -1,6 +1,7 @@
 //! Names of a document and the indices they become.
 
 use super::report::Report;
+use super::source::escape;
 use crate::document::{Backend, BackendCapabilities, Document};
 use crate::policy::{BackendId, CapabilityId, TargetId};
 use crate::problem::{Finding, did_you_mean};
@@ -55,6 +56,13 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// Is it known which backend has which capability, with which weight? Not where the structure of one is broken.
+    pub(crate) fn capabilities_are_known(&self, report: &Report) -> bool {
+        let sound = |name: &str, field: &str| report.is_sound(&format!("/backends/{}/{field}", escape(name)));
+        report.is_kept("/backends")
+            && self.backends.iter().all(|(name, _)| sound(name, "capabilities") && sound(name, "weight"))
+    }
+
     /// The target of a backend's model. `None` when it has no such model.
     pub(crate) fn target(&self, backend: BackendId, model: usize) -> Option<TargetId> {
         let first = *self.first_targets.get(backend.index())?;
@@ -100,7 +108,7 @@ impl<'a> Names<'a> {
     ) -> Option<usize> {
         let (backend_name, backend) = self.backends[backend.index()];
         let found = backend.models.iter().position(|model| model.name == name);
-        if found.is_none() && report.is_sound(&format!("/backends/{backend_name}/models")) {
+        if found.is_none() && report.is_sound(&format!("/backends/{}/models", escape(backend_name))) {
             let known = backend.models.iter().map(|model| model.name.as_str());
             report.error(path, unknown("model", name, known, &format!("of backend `{backend_name}`")));
         }

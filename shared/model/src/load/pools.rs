@@ -58,6 +58,9 @@ impl<'a> Pools<'a> {
         fixed: Option<CapabilityId>,
         report: &mut Report,
     ) {
+        if targets.is_some_and(<[Allowed]>::is_empty) {
+            return;
+        }
         let explicit = targets.is_some();
         let allowed = match targets {
             Some(targets) => targets.to_vec(),
@@ -81,11 +84,9 @@ impl<'a> Pools<'a> {
             }
         }
         let needed = fixed.or(self.default_capability);
-        if needed.is_some_and(|needed| !served.contains(&needed))
-            && report.is_sound("/backends")
-            && report.is_sound(path)
-        {
-            self.report_missing(path, explicit, fixed.is_some(), report);
+        let missing = needed.is_some_and(|needed| !served.contains(&needed));
+        if missing && report.is_sound(path) && (explicit || self.names.capabilities_are_known(report)) {
+            report_missing(path, explicit, fixed.is_some(), report);
         }
     }
 
@@ -108,25 +109,21 @@ impl<'a> Pools<'a> {
             all.iter().copied().filter(|candidate| candidate.capability_match > 0.0).collect();
         if able.is_empty() && explicit { all } else { able }
     }
+}
 
-    fn report_missing(&self, path: &str, explicit: bool, fixed: bool, report: &mut Report) {
+fn report_missing(path: &str, explicit: bool, fixed: bool, report: &mut Report) {
+    let hint = "add it to a backend, or give the route targets";
+    if explicit {
         let hint = "give at least one of them a weight above 0";
-        if explicit {
-            report.error(
-                &format!("{path}/targets"),
-                Finding::new("the weights of the targets add up to 0", hint),
-            );
-        } else if fixed {
-            let message = "no backend with a weight above 0 has this capability";
-            report.error(
-                &format!("{path}/capability"),
-                Finding::new(message, "add it to a backend, or give the route targets"),
-            );
-        } else {
-            let message =
-                "the route has no candidates: no backend with a weight above 0 has the default capability";
-            report.error(path, Finding::new(message, "add it to a backend, or give the route targets"));
-        }
+        report
+            .error(&format!("{path}/targets"), Finding::new("the weights of the targets add up to 0", hint));
+    } else if fixed {
+        let message = "no backend with a weight above 0 has this capability";
+        report.error(&format!("{path}/capability"), Finding::new(message, hint));
+    } else {
+        let message =
+            "the route has no candidates: no backend with a weight above 0 has the default capability";
+        report.error(path, Finding::new(message, hint));
     }
 }
 

@@ -75,14 +75,14 @@ impl Report {
     /// An error within `text`, the value at `path`, `offset` bytes from its start.
     pub(crate) fn text_error(&mut self, path: &str, text: &str, offset: usize, finding: Finding) {
         let before = text.get(..offset).unwrap_or(text);
+        let line = before.matches('\n').count() as u32;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() as u32;
         let spots = self.spots.nearest(path);
         if let Some(start) = spots.text {
-            let place = Place { column: start.column + before.chars().count() as u32, ..start };
+            let place = Place { line: start.line + line, column: start.column + column };
             return self.push(path, place, finding, Severity::Error);
         }
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        let message = format!("{} (line {line}, column {column} of the text)", finding.message);
+        let message = format!("{} (line {}, column {} of the text)", finding.message, line + 1, column + 1);
         self.push(path, spots.place, Finding { message, ..finding }, Severity::Error);
     }
 
@@ -104,8 +104,8 @@ impl Report {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// All problems, in document order; the first [`MAX_PROBLEMS`] of them.
-    pub(crate) fn into_problems(mut self) -> Vec<Problem> {
+    /// All problems of the document `text`, in its order; the first [`MAX_PROBLEMS`] of them.
+    pub(crate) fn into_problems(mut self, text: &str) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         let more = self.problems.len().saturating_sub(MAX_PROBLEMS);
         if more > 0 {
@@ -114,8 +114,18 @@ impl Report {
             self.broken.clear();
             self.push("", Place::default(), finding, Severity::Error);
         }
+        let end = end_of(text);
+        for problem in self.problems.iter_mut().filter(|problem| problem.line > end.line) {
+            (problem.line, problem.column) = (end.line, end.column);
+        }
         self.problems
     }
+}
+
+/// Where the last line ends. The parser calls what follows the last line break a line of its own; editors do not show it.
+fn end_of(text: &str) -> Place {
+    let column = text.lines().last().map_or(0, |last| last.chars().count()) + 1;
+    Place { line: text.lines().count().max(1) as u32, column: column as u32 }
 }
 
 /// Is `inner` the path `outer` or below it?

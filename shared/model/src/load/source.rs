@@ -33,7 +33,7 @@ pub(crate) struct Spots {
     pub(crate) place: Place,
     /// Of the key, where the value is a field.
     pub(crate) key: Option<Place>,
-    /// Of the first character of a scalar's text, when the source spells the text as it is.
+    /// Of the first character of a scalar's text, when the source spells the text as it is, line by line.
     pub(crate) text: Option<Place>,
     /// By key, or by index as a decimal.
     parts: BTreeMap<String, Spots>,
@@ -294,6 +294,8 @@ fn scalar_source(value: Value, text: &str, style: ScalarStyle, span: Span) -> So
         ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if spelled_out(2) => {
             Some(Place { column: start.column + 1, ..start })
         }
+        // The span begins at the first line of the text, behind its indentation.
+        ScalarStyle::Literal if !text.starts_with(char::is_whitespace) => Some(start),
         _ => None,
     };
     Source { value, spots: Spots { place: start, text, ..Spots::default() } }

@@ -71,7 +71,9 @@ fn explain(error: &ValidationError<'_>, report: &mut Report, repairs: &mut Vec<R
             let name = property.as_str().unwrap_or_default();
             let field = &schema["properties"][name];
             let path = format!("{path}/{}", escape(name));
-            report.error(&path, Finding::new(format!("the field `{name}` is missing"), hint_for(field)));
+            if !is_misspelt(name, error.instance(), schema) {
+                report.error(&path, Finding::new(format!("the field `{name}` is missing"), hint_for(field)));
+            }
             repairs.push((path, Some(sample(field))));
             return;
         }
@@ -116,6 +118,13 @@ fn unknown_field(name: &str, schema: &Value) -> Finding {
     let hint = did_you_mean(name, fields.iter().copied())
         .unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
     Finding::new(format!("there is no field `{name}`"), hint)
+}
+
+/// Is there an unknown field whose hint will be `name`?
+fn is_misspelt(name: &str, value: &Value, schema: &Value) -> bool {
+    let mut unknown =
+        value.as_object().into_iter().flatten().filter(|(key, _)| schema["properties"][key].is_null());
+    unknown.any(|(key, _)| did_you_mean(key, [name]).is_some())
 }
 
 /// Is it one of several constants?
