@@ -70,8 +70,17 @@ impl Finding {
 
 /// A hint that names the candidate most like `name`, when one is near enough to be a slip of the finger.
 pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let allowed = 1 + name.chars().count() / 4;
-    let near = candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
+    const MAX_CANDIDATES: usize = 1_000;
+    const MAX_LENGTH: usize = 64;
+    let length = name.chars().count();
+    let allowed = 1 + length / 4;
+    let similar =
+        |candidate: &&str| length <= MAX_LENGTH && candidate.chars().count().abs_diff(length) <= allowed;
+    let near = candidates
+        .into_iter()
+        .take(MAX_CANDIDATES)
+        .filter(similar)
+        .map(|candidate| (edit_distance(name, candidate), candidate));
     let (distance, best) = near.min_by_key(|(distance, _)| *distance)?;
     (distance <= allowed).then(|| format!("did you mean `{best}`?"))
 }
@@ -95,4 +104,34 @@ fn edit_distance(a: &str, b: &str) -> usize {
         }
     }
     rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised_and_another_word_is_not() {
+        let hint = |name: &str| did_you_mean(name, ["backends", "capabilities", "routes"]);
+        assert_eq!(hint("backend").as_deref(), Some("did you mean `backends`?"));
+        assert_eq!(hint("capabilites").as_deref(), Some("did you mean `capabilities`?"));
+        assert_eq!(hint("ruotes").as_deref(), Some("did you mean `routes`?"));
+        assert_eq!(hint("plans"), None);
+        assert_eq!(did_you_mean("a", []), None);
+    }
+
+    #[test]
+    fn the_edit_distance_counts_swaps_as_one() {
+        for (a, b, distance) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("abc", "abc", 0),
+            ("abc", "acb", 1),
+            ("kitten", "sitting", 3),
+            ("长短", "长", 1),
+        ] {
+            assert_eq!(edit_distance(a, b), distance, "{a} {b}");
+            assert_eq!(edit_distance(b, a), distance, "{b} {a}");
+        }
+    }
 }

@@ -1,9 +1,12 @@
 //! Collects problems with their places.
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
 use super::source::Spots;
 use crate::problem::{Finding, Problem, Severity};
 
-/// Nobody reads more.
+/// How many problems are kept. Nobody reads more.
 const MAX_PROBLEMS: usize = 1_000;
 
 /// 1-based line and column; 0 when unknown.
@@ -17,9 +20,12 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     problems: Vec<Problem>,
+    /// Problems beyond [`MAX_PROBLEMS`].
+    dropped: usize,
+    refused: bool,
     spots: Spots,
     /// Paths at which the structure is wrong. What else seems wrong there may follow from it.
-    broken: Vec<String>,
+    broken: BTreeSet<String>,
 }
 
 impl Report {
@@ -30,18 +36,21 @@ impl Report {
 
     /// Notes that the value at `path` was wrong and has been replaced or removed: nothing more is reported there.
     pub(crate) fn mark_broken(&mut self, path: &str) {
-        self.broken.push(path.to_owned());
+        self.broken.insert(path.to_owned());
     }
 
     /// Is the value at `path` as written, whatever may be wrong below it?
     pub(crate) fn is_kept(&self, path: &str) -> bool {
-        !self.broken.iter().any(|broken| contains(broken, path))
+        let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
+        !parents.chain([path]).any(|path| self.broken.contains(path))
     }
 
     /// Is everything at and below `path` as written? Checks that compare several fields ask this first, so that they
     /// do not report what follows from another problem.
     pub(crate) fn is_sound(&self, path: &str) -> bool {
-        !self.broken.iter().any(|broken| contains(path, broken) || contains(broken, path))
+        let below = format!("{path}/");
+        let next = self.broken.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded)).next();
+        self.is_kept(path) && !next.is_some_and(|broken| broken.starts_with(&below))
     }
 
     /// An error about the value at `path`.
@@ -95,28 +104,37 @@ impl Report {
         if !self.is_kept(path) {
             return;
         }
+        self.refused |= severity == Severity::Error;
+        if self.problems.len() >= MAX_PROBLEMS {
+            self.dropped += 1;
+            return;
+        }
         let Finding { message, hint } = finding;
         let Place { line, column } = place;
         self.problems.push(Problem { path: path.to_owned(), line, column, message, hint, severity });
     }
 
+    /// Is there an error among the problems?
     pub(crate) fn has_errors(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+        self.refused
     }
 
-    /// All problems of the document `text`, in its order; the first [`MAX_PROBLEMS`] of them.
+    /// The problems of the document `text`, in its order.
     pub(crate) fn into_problems(mut self, text: &str) -> Vec<Problem> {
-        self.problems.sort_by_key(|problem| (problem.line, problem.column));
-        let more = self.problems.len().saturating_sub(MAX_PROBLEMS);
-        if more > 0 {
-            self.problems.truncate(MAX_PROBLEMS);
-            let finding = Finding::new(format!("there are {more} more problems"), "");
-            self.broken.clear();
-            self.push("", Place::default(), finding, Severity::Error);
-        }
         let end = end_of(text);
         for problem in self.problems.iter_mut().filter(|problem| problem.line > end.line) {
             (problem.line, problem.column) = (end.line, end.column);
+        }
+        self.problems.sort_by_key(|problem| (problem.line, problem.column));
+        if self.dropped > 0 {
+            self.problems.push(Problem {
+                path: String::new(),
+                line: 0,
+                column: 0,
+                message: format!("there are {} more problems", self.dropped),
+                hint: "solve these first".to_owned(),
+                severity: if self.refused { Severity::Error } else { Severity::Warning },
+            });
         }
         self.problems
     }
@@ -128,7 +146,35 @@ fn end_of(text: &str) -> Place {
     Place { line: text.lines().count().max(1) as u32, column: column as u32 }
 }
 
-/// Is `inner` the path `outer` or below it?
-fn contains(outer: &str, inner: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(path: &str) -> Report {
+        let mut report = Report::default();
+        report.mark_broken(path);
+        report
+    }
+
+    #[test]
+    fn a_broken_path_spoils_what_is_below_it_and_unsettles_what_is_above() {
+        let report = broken("/a/b");
+        assert!(!report.is_kept("/a/b") && !report.is_kept("/a/b/c"));
+        assert!(report.is_kept("/a") && report.is_kept("/a/bb") && report.is_kept(""));
+        assert!(!report.is_sound("/a/b/c") && !report.is_sound("/a") && !report.is_sound(""));
+        assert!(report.is_sound("/a/bb") && report.is_sound("/b") && report.is_sound("/a/b-c"));
+        assert!(!broken("").is_kept("/a"));
+    }
+
+    #[test]
+    fn an_error_refuses_the_document_even_when_it_is_dropped() {
+        let mut report = Report::default();
+        (0..MAX_PROBLEMS).for_each(|_| report.warning("/a", Finding::new("w", "")));
+        assert!(!report.has_errors());
+        report.error("/a", Finding::new("e", ""));
+        assert!(report.has_errors());
+        let problems = report.into_problems("a: 1\n");
+        assert_eq!(problems.len(), MAX_PROBLEMS + 1);
+        assert_eq!(problems.last().map(|problem| problem.severity), Some(Severity::Error));
+    }
 }
