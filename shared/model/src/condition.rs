@@ -97,26 +97,17 @@ impl Condition {
     }
 }
 
+/// The first syntax error; what follows it is mostly its echo.
 fn syntax_findings(source: &str, errors: &cel::ParseErrors) -> Vec<ConditionFinding> {
-    let finding = |error: &cel::ParseError| {
-        let message = error.msg.trim_start_matches("Syntax error: ");
-        // The list of every token that could come next helps nobody.
-        let message = message
-            .split(" expecting {")
-            .next()
-            .unwrap_or(message)
-            .replace("'<EOF>'", "end of the expression");
-        let message = message.replace("<EOF>", "the end of the expression");
-        ConditionFinding {
-            offset: offset_of(source, error.pos),
-            finding: Finding::new(
-                format!("not a CEL expression: {message}"),
-                "see https://cel.dev for the language",
-            ),
-        }
-    };
-    // What follows the first error is mostly its echo.
-    errors.errors.iter().take(1).map(finding).collect()
+    let (place, message) =
+        errors.errors.first().map_or(((1, 1), ""), |error| (error.pos, error.msg.as_str()));
+    let message = message.trim_start_matches("Syntax error: ");
+    // The list of every token that could come next helps nobody.
+    let message = message.split(" expecting {").next().unwrap_or(message);
+    let message = message.replace("'<EOF>'", "<EOF>").replace("<EOF>", "the end of the expression");
+    let finding =
+        Finding::new(format!("not a CEL expression: {message}"), "see https://cel.dev for the language");
+    vec![ConditionFinding { offset: offset_of(source, place), finding }]
 }
 
 /// The byte offset of a 1-based line and column, the column counted in characters.

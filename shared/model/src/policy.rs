@@ -64,6 +64,19 @@ impl Policy {
         (&self.backends[target.backend.index()].name, &target.model)
     }
 
+    /// The pool that serves requests of `capability` on a route: the one of the route's own capability where it fixes
+    /// one, else that of `capability`, else that of the default capability.
+    ///
+    /// # Panics
+    /// When an index is of another policy.
+    #[must_use]
+    pub fn pool_for(&self, route: RouteId, capability: CapabilityId) -> PoolId {
+        let route = &self.routes[route.index()];
+        let wanted = route.capability.unwrap_or(capability);
+        let pool = route.pools[wanted.index()].or(route.pools[self.default_capability.index()]);
+        pool.expect("a policy is refused when a route lacks the pool of its own or of the default capability")
+    }
+
     /// The target with these names. Looks through all of them: not for the hot path.
     #[must_use]
     pub fn find_target(&self, backend: &str, model: &str) -> Option<TargetId> {

@@ -99,7 +99,7 @@ fn warn_if_nobody_has_it(id: CapabilityId, name: &str, names: &Names<'_>, report
     if !anybody && names.capabilities_are_known(report) {
         let finding = Finding::new(
             format!("no backend has the capability `{name}`"),
-            "add it to a backend, or remove it",
+            "add it to a backend; until then its requests go where those of the default capability go",
         );
         report.warning(&format!("/capabilities/{}", escape(name)), finding);
     }

@@ -44,6 +44,28 @@ fn a_capability_of_the_route_is_its_only_pool() {
 }
 
 #[test]
+fn a_request_is_served_by_the_pool_of_the_route_of_its_capability_or_of_the_default() {
+    let document = "\
+version: 1
+capabilities: {chat: {default: true}, code: {}, paint: {}}
+backends:
+  one: {provider: openai, base_url: http://h, capabilities: [chat, code], models: [{name: m}]}
+routes:
+  - {name: coding, match: {models: [coder]}, capability: code}
+  - name: default
+";
+    assert_eq!(warning(document).path, "/capabilities/paint");
+    let policy = policy(document);
+    let served = |route: u32, capability: &str| {
+        let pool =
+            policy.pool_for(crate::policy::RouteId(route), policy.find_capability(capability).unwrap());
+        policy.capabilities[policy.pools[pool.index()].capability.index()].name.as_str()
+    };
+    assert_eq!((served(0, "chat"), served(0, "paint")), ("code", "code"));
+    assert_eq!((served(1, "chat"), served(1, "code"), served(1, "paint")), ("chat", "code", "chat"));
+}
+
+#[test]
 fn weight_0_takes_a_target_out_before_anything_else() {
     let document =
         small("name: default", "{name: default, targets: [{backend: one, weight: 0}, {backend: two}]}");

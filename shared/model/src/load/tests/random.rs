@@ -18,7 +18,13 @@ fn check(document: &str) {
     }
     let Some(policy) = loaded.policy else { return };
     assert!(policy.default_capability.index() < policy.capabilities.len());
-    for route in &policy.routes {
+    for (index, route) in policy.routes.iter().enumerate() {
+        for capability in 0..policy.capabilities.len() {
+            let _ = policy.pool_for(
+                crate::policy::RouteId(index as u32),
+                crate::policy::CapabilityId(capability as u32),
+            );
+        }
         assert_eq!(route.pools.len(), policy.capabilities.len());
         let needed = route.capability.unwrap_or(policy.default_capability);
         assert!(route.pools[needed.index()].is_some(), "{} has nowhere to go", route.name);
