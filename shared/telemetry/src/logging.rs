@@ -66,13 +66,25 @@ pub fn init(format: Format, filter: &str, tracer: Option<SdkTracer>) -> Result<(
         .map_err(Error::Twice)
 }
 
+/// Checks a filter without setting anything up.
+///
+/// # Errors
+/// When it is not valid.
+pub fn check(filter: &str) -> Result<(), Error> {
+    parse(filter).map(drop)
+}
+
+fn parse(filter: &str) -> Result<EnvFilter, Error> {
+    EnvFilter::try_new(filter).map_err(|source| Error::Filter { filter: filter.to_owned(), source })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_filter_that_does_not_parse_is_refused_with_an_example() {
-        let error = init(Format::Json, "penstock=loud", None).unwrap_err();
+        let error = check("penstock=loud").unwrap_err();
         assert!(
             error.to_string().contains("penstock=loud") && error.to_string().contains("debug"),
             "{error}"

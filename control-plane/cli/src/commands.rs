@@ -1,0 +1,40 @@
+//! One file per command.
+
+mod backend;
+mod completions;
+mod control;
+mod explain;
+mod node;
+mod policy;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+use crate::run::Context;
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Control(Box<control::Args>),
+    #[command(subcommand)]
+    Policy(policy::Command),
+    #[command(subcommand)]
+    Backend(backend::Command),
+    #[command(subcommand)]
+    Node(node::Command),
+    Explain(explain::Args),
+    Completions(completions::Args),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Control(args) => control::run(&args, context),
+            Self::Policy(command) => command.run(context),
+            Self::Backend(command) => command.run(context),
+            Self::Node(command) => command.run(context),
+            Self::Explain(args) => explain::run(&args, context),
+            Self::Completions(args) => completions::run(&args),
+        }
+    }
+}
