@@ -13,7 +13,7 @@ shellcheck --shell=bash "${scripts[@]}"
 
 mapfile -t python < <(git ls-files --cached --others --exclude-standard '*.py')
 for file in "${python[@]}"; do
-    python3 -c 'import ast, sys; ast.parse(open(sys.argv[1], encoding="utf-8").read(), sys.argv[1])' "$file"
+    .tools/venv/bin/python -c 'import ast, sys; ast.parse(open(sys.argv[1], encoding="utf-8").read(), sys.argv[1])' "$file"
 done
 
 hadolint deploy/image/Containerfile

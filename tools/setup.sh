@@ -100,6 +100,9 @@ link_from_venv() {
 
 # --- the tools -----------------------------------------------------------------------------------------------------
 
+# Runs the checks that are written in Python.
+setup_python() { python_venv; }
+
 # Builds the etcd client.
 setup_protoc() {
     "$root/tools/protoc" --version >/dev/null 2>&1 && return
@@ -156,7 +159,7 @@ PYTHON
 
 # Schemas of Kubernetes' own resources.
 setup_kubernetes-validate() {
-    have kubernetes-validate && return
+    [ -x "$venv/bin/kubernetes-validate" ] && return
     pip_install kubernetes-validate==1.37.0
     link_from_venv 'bin/kubernetes-validate'
 }
