@@ -10,8 +10,15 @@
 //! grow back within a minute of a restart. Proxies never wait for any of this: with the control plane gone they serve
 //! on with what they have.
 
+mod api;
 mod backoff;
+mod clock;
 mod config;
+mod fleet;
+mod metrics;
+mod policy;
+mod ready;
+mod scoring;
 mod server;
 pub mod store;
 

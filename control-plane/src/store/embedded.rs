@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -103,7 +103,7 @@ impl Store for Embedded {
     fn watch(&self, prefix: &str, from: Option<Revision>) -> Watch {
         let (events, receiver) = mpsc::channel(BUFFER);
         let follower = Follower {
-            store: self.clone(),
+            store: Arc::downgrade(&self.inner),
             committed: self.inner.announce.subscribe(),
             prefix: prefix.to_owned(),
             events,
@@ -214,7 +214,8 @@ fn bound(bound: &Bound<String>) -> Bound<&str> {
 
 /// The task behind one watch.
 struct Follower {
-    store: Embedded,
+    /// A watch does not keep the file open.
+    store: Weak<Inner>,
     /// Subscribed before the first read, so that nothing falls between the two.
     committed: broadcast::Receiver<Arc<Committed>>,
     prefix: String,
@@ -255,7 +256,7 @@ impl Follower {
 
     async fn start(&mut self, from: Option<Revision>) -> Result<Revision, Ended> {
         let Some(from) = from else { return self.resync(Reason::Opened).await };
-        let page = self.read(&List { prefix: self.prefix.clone(), limit: 1, ..List::default() }).await;
+        let page = self.read(List { prefix: self.prefix.clone(), limit: 1, ..List::default() }).await?;
         match page.revision.cmp(&from) {
             Ordering::Equal => Ok(from),
             Ordering::Greater => self.resync(Reason::Compacted).await,
@@ -265,16 +266,17 @@ impl Follower {
 
     async fn resync(&mut self, reason: Reason) -> Result<Revision, Ended> {
         let all = List { prefix: self.prefix.clone(), limit: usize::MAX, ..List::default() };
-        let Page { entries, revision, .. } = self.read(&all).await;
+        let Page { entries, revision, .. } = self.read(all).await?;
         self.send(Event::Resync { entries, revision, reason }).await?;
         Ok(revision)
     }
 
     /// Reads until it works: a disk that fails now and then must not end the watch for good.
-    async fn read(&self, list: &List) -> Page {
+    async fn read(&self, list: List) -> Result<Page, Ended> {
         loop {
-            match self.store.list(list).await {
-                Ok(page) => return page,
+            let (store, list) = (self.store.upgrade().ok_or(Ended)?, list.clone());
+            match blocking(move || store.list(&list).map_err(Error::Failed)).await {
+                Ok(page) => return Ok(page),
                 Err(error) => {
                     tracing::error!(error = &error as &dyn std::error::Error, "reading the store failed");
                     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -14,6 +14,7 @@ mod embedded;
 mod error;
 mod etcd;
 pub mod keys;
+mod measured;
 mod watch;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 pub use embedded::Embedded;
 pub use error::Error;
 pub use etcd::{Etcd, Timing};
+pub(crate) use measured::Measured;
 pub use watch::{Change, Event, Reason, Watch};
 
 /// The number of a transaction; 0 before the first.

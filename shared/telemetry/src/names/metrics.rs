@@ -77,6 +77,8 @@ metrics! {
     POLICY_PUSH_DURATION = Histogram "penstock.policy.push.duration" "s" "Time from sending a policy version to a node until it served it" in INTERNAL_BUCKETS;
     SCORING_DURATION = Histogram "penstock.scoring.duration" "s" "Time to compute scores, shares and breakers" in INTERNAL_BUCKETS;
     STORE_DURATION = Histogram "penstock.store.duration" "s" "Time of calls to the store, by operation" in INTERNAL_BUCKETS;
+    STORE_RESYNCS = Counter "penstock.store.resyncs" "{resync}" "How often a watch had to read everything anew";
+    STORE_REVISION_AGE = Gauge "penstock.store.revision.age" "s" "Time since the store last confirmed that all changes are known";
     STORE_ERRORS = Counter "penstock.store.errors" "{error}" "Failed calls to the store, by operation";
 
     // The process.
