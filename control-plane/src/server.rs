@@ -60,6 +60,7 @@ pub struct Running {
     grpc_addr: SocketAddr,
     http_addr: SocketAddr,
     metrics: MetricsSource,
+    store: Arc<dyn Store>,
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -92,6 +93,7 @@ impl Running {
             tracing::warn!("connections did not end in time and are cut");
         }
         self.tasks.shutdown().await;
+        self.store.close().await;
     }
 }
 
@@ -112,8 +114,7 @@ fn assemble(config: Config, store: Arc<Measured>, grpc: TcpListener, http: TcpLi
     let (grpc_addr, http_addr) = (local(&grpc), local(&http));
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    let dyn_store: Arc<dyn Store> = store.clone();
-    let policies = Policies::new(dyn_store, &config.policy_name);
+    let policies = Policies::new(store.clone(), &config.policy_name);
     let (publish, published) = watch::channel(None);
     let (publish_scores, scores) = watch::channel(None);
     let health = Arc::new(StoreHealth::default());
@@ -122,7 +123,7 @@ fn assemble(config: Config, store: Arc<Measured>, grpc: TcpListener, http: TcpLi
     let metrics = Sources {
         fleet: Arc::clone(&fleet),
         changes: Arc::clone(&changes),
-        store,
+        store: Arc::clone(&store),
         health: Arc::clone(&health),
         published: published.clone(),
     }
@@ -146,7 +147,7 @@ fn assemble(config: Config, store: Arc<Measured>, grpc: TcpListener, http: TcpLi
     });
     tasks.spawn(serve_grpc(grpc, service, fleet, stop.clone()));
     tracing::info!(%grpc_addr, %http_addr, "control plane started");
-    Running { grpc_addr, http_addr, metrics, stop, tasks }
+    Running { grpc_addr, http_addr, metrics, store, stop, tasks }
 }
 
 /// Runs `task` until the stop.

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use penstock_control_plane::store::{Embedded, Store, Txn, keys};
 use penstock_control_plane::{Error, StoreConfig, start};
 use penstock_proto::admin::v1::{
-    ApplyPolicyRequest, GetPolicyVersionRequest, ListAuditRequest, RollbackPolicyRequest, ValidatePolicyRequest,
+    ApplyPolicyRequest, GetPolicyVersionRequest, ListAuditRequest, RollbackPolicyRequest,
+    ValidatePolicyRequest,
 };
 use support::control::{Control, code, config, document};
 use tonic::Code;
@@ -184,7 +185,11 @@ async fn repeated_calls_with_one_idempotency_key_make_one_version() {
         assert_eq!(outcome.unwrap().version.unwrap().version, 2);
     }
     control.version_of(&document("later")).await;
-    assert_eq!(control.apply_as(change).await.unwrap().version.unwrap().version, 2, "also after other changes");
+    assert_eq!(
+        control.apply_as(change).await.unwrap().version.unwrap().version,
+        2,
+        "also after other changes"
+    );
     assert_eq!(control.versions().await.len(), 3);
     let back = RollbackPolicyRequest {
         to_version: 1,
@@ -192,7 +197,8 @@ async fn repeated_calls_with_one_idempotency_key_make_one_version() {
         ..RollbackPolicyRequest::default()
     };
     for _ in 0..3 {
-        let version = control.policy.clone().rollback_policy(back.clone()).await.unwrap().into_inner().version;
+        let version =
+            control.policy.clone().rollback_policy(back.clone()).await.unwrap().into_inner().version;
         assert_eq!(version.unwrap().version, 4);
     }
 }
@@ -216,7 +222,11 @@ async fn a_rollback_makes_a_new_version_with_exactly_the_content_of_the_old_one(
     }
     let after = control.versions().await;
     for (old, new) in before.iter().zip(&after[4..]) {
-        assert_eq!((old.version, &old.content_hash), (new.version, &new.content_hash), "history is as it was");
+        assert_eq!(
+            (old.version, &old.content_hash),
+            (new.version, &new.content_hash),
+            "history is as it was"
+        );
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
+use std::fmt;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use redb::{
     Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, Table, TableDefinition,
     WriteTransaction,
@@ -39,15 +40,17 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// Documents are small; redb's default cache of a gigabyte is not.
 const CACHE_BYTES: usize = 16 << 20;
 
+const CLOSED: &str = "the store is closed";
+
 /// See the module's documentation.
 #[derive(Debug, Clone)]
 pub struct Embedded {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
-    database: Database,
+    /// `None` once closed. Calls hold the read lock, so that closing waits for them.
+    database: RwLock<Option<Database>>,
     /// Held from the start of a commit to its announcement, so that announcements come in the order of revisions.
     order: Mutex<()>,
     announce: broadcast::Sender<Arc<Committed>>,
@@ -57,6 +60,12 @@ struct Inner {
 struct Committed {
     revision: Revision,
     changes: Vec<Change>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("open", &self.database.read().is_some()).finish_non_exhaustive()
+    }
 }
 
 impl Embedded {
@@ -70,7 +79,11 @@ impl Embedded {
                 Some(DatabaseError::DatabaseAlreadyOpen) => Error::InUse { path: path.clone() },
                 _ => Error::Open { path: path.clone(), source: error },
             })?;
-            Ok(Inner { database, order: Mutex::new(()), announce: broadcast::channel(BACKLOG).0 })
+            Ok(Inner {
+                database: RwLock::new(Some(database)),
+                order: Mutex::new(()),
+                announce: broadcast::channel(BACKLOG).0,
+            })
         });
         Ok(Self { inner: Arc::new(opened.await?) })
     }
@@ -100,6 +113,12 @@ impl Store for Embedded {
         self.run(move |inner| inner.commit(txn)).await
     }
 
+    async fn close(&self) {
+        let inner = Arc::clone(&self.inner);
+        // Fails only when closing panics: the file is released then as well.
+        let _ = tokio::task::spawn_blocking(move || inner.database.write().take()).await;
+    }
+
     fn watch(&self, prefix: &str, from: Option<Revision>) -> Watch {
         let (events, receiver) = mpsc::channel(BUFFER);
         let follower = Follower {
@@ -115,7 +134,8 @@ impl Store for Embedded {
 
 impl Inner {
     fn get(&self, key: String) -> Result<Option<Entry>, Source> {
-        let table = self.database.begin_read()?.open_table(ENTRIES)?;
+        let database = self.database.read();
+        let table = database.as_ref().ok_or(CLOSED)?.begin_read()?.open_table(ENTRIES)?;
         Ok(table.get(key.as_str())?.map(|found| {
             let (revision, value) = found.value();
             Entry { key, value: Bytes::copy_from_slice(value), revision }
@@ -123,7 +143,8 @@ impl Inner {
     }
 
     fn list(&self, list: &List) -> Result<Page, Source> {
-        let read = self.database.begin_read()?;
+        let database = self.database.read();
+        let read = database.as_ref().ok_or(CLOSED)?.begin_read()?;
         let table = read.open_table(ENTRIES)?;
         let revision = read.open_table(META)?.get(REVISION)?.map_or(0, |found| found.value());
         let (start, end) = bounds(list);
@@ -146,7 +167,8 @@ impl Inner {
 
     fn commit(&self, txn: Txn) -> Result<Revision, Error> {
         let _order = self.order.lock();
-        let mut write = self.database.begin_write().map_err(failed)?;
+        let database = self.database.read();
+        let mut write = database.as_ref().ok_or_else(|| failed(CLOSED))?.begin_write().map_err(failed)?;
         // Saves what a reopen after a crash would otherwise have to rebuild by reading the whole file.
         write.set_quick_repair(true);
         let Some(committed) = apply(&write, txn).map_err(Error::Failed)? else {

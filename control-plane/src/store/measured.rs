@@ -79,4 +79,8 @@ impl Store for Measured {
     fn watch(&self, prefix: &str, from: Option<Revision>) -> Watch {
         self.store.watch(prefix, from)
     }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
 }

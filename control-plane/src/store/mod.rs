@@ -141,6 +141,9 @@ pub trait Store: Send + Sync + 'static {
     /// Follows the keys under `prefix`: changes after revision `from`, or first everything there is when `from` is
     /// `None` or too old to continue from. Keeps trying while the store is away; ends when dropped.
     fn watch(&self, prefix: &str, from: Option<Revision>) -> Watch;
+
+    /// Waits for calls that are being made, then lets go of files and locks. Later calls fail.
+    async fn close(&self) {}
 }
 
 /// Opens the store that the settings name.

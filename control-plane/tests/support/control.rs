@@ -3,7 +3,9 @@
 use penstock_control_plane::{Config, Running, StoreConfig, start};
 use penstock_proto::admin::v1::policy_service_client::PolicyServiceClient;
 use penstock_proto::admin::v1::state_service_client::StateServiceClient;
-use penstock_proto::admin::v1::{ApplyPolicyRequest, ApplyPolicyResponse, ListPolicyVersionsRequest, PolicyVersion};
+use penstock_proto::admin::v1::{
+    ApplyPolicyRequest, ApplyPolicyResponse, ListPolicyVersionsRequest, PolicyVersion,
+};
 use tonic::Status;
 use tonic::transport::Channel;
 

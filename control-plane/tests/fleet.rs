@@ -1,0 +1,293 @@
+//! Nodes on their streams: snapshots, answers, reports.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use penstock_control_plane::StoreConfig;
+use penstock_control_plane::store::{Embedded, Store, Txn, keys};
+use penstock_proto::admin::v1::{
+    GetDecisionRequest, ListDecisionsRequest, ListNodesRequest, Node as NodeState, RollbackPolicyRequest,
+};
+use penstock_proto::fleet::v1::{Decision, Hello, NodeReport, Row};
+use support::control::{Control, config, document};
+use support::node::Node;
+use tonic::Code;
+
+fn url(control: &Control) -> String {
+    format!("http://{}", control.running.grpc_addr())
+}
+
+async fn nodes(control: &Control) -> Vec<NodeState> {
+    control.state.clone().list_nodes(ListNodesRequest::default()).await.unwrap().into_inner().nodes
+}
+
+/// The state of one node, once it is as wanted.
+async fn node_state(control: &Control, id: &str, wanted: impl Fn(&NodeState) -> bool) -> NodeState {
+    support::eventually("the node's state", async || {
+        let found = nodes(control).await.into_iter().find(|node| node.identity.as_ref().unwrap().id == id);
+        found.filter(&wanted)
+    })
+    .await
+}
+
+fn row(attempts: u64, ok: u64) -> Row {
+    Row {
+        backend: "a".to_owned(),
+        model: "m".to_owned(),
+        route: "everything".to_owned(),
+        capability: "chat".to_owned(),
+        attempts,
+        ok,
+        latency_sum_us: attempts * 1_000_000,
+        latency_square_sum_ms2: attempts as f64 * 1e6,
+        ..Row::default()
+    }
+}
+
+fn report(sequence: u64, rows: Vec<Row>) -> NodeReport {
+    NodeReport {
+        node_id: "n1".to_owned(),
+        incarnation: "i".to_owned(),
+        sequence,
+        interval_ms: 1000,
+        rows,
+        ..NodeReport::default()
+    }
+}
+
+#[tokio::test]
+async fn a_node_gets_the_current_snapshot_and_every_change_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("one")).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    let first = node.snapshot().await;
+    assert_eq!((first.version, first.policy.as_str()), (1, "default"));
+    assert_eq!(first.document, document("one").into_bytes());
+    assert_eq!(first.content_hash, penstock_model::content_hash(&document("one")));
+    assert!(!first.lineage.is_empty());
+    node.ack(&first).await;
+    control.version_of(&document("two")).await;
+    let second = node.snapshot().await;
+    assert_eq!((second.version, &second.lineage), (2, &first.lineage));
+    assert_ne!(second.nonce, first.nonce);
+    node.ack(&second).await;
+    let back = RollbackPolicyRequest { to_version: 1, ..RollbackPolicyRequest::default() };
+    control.policy.clone().rollback_policy(back).await.unwrap();
+    let third = node.snapshot().await;
+    assert_eq!((third.version, &third.content_hash), (3, &first.content_hash));
+}
+
+#[tokio::test]
+async fn a_node_that_connects_before_the_first_version_gets_it_when_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    node_state(&control, "n1", |node| node.connected).await;
+    control.version_of(&document("one")).await;
+    assert_eq!(node.snapshot().await.version, 1);
+}
+
+#[tokio::test]
+async fn a_node_that_holds_the_current_version_is_not_sent_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("one")).await;
+    let held = Node::connect(&url(&control), "n1").await.snapshot().await;
+    let hello = Hello {
+        have_version: held.version,
+        have_hash: held.content_hash.clone(),
+        have_lineage: held.lineage.clone(),
+        ..Hello::default()
+    };
+    let mut node = Node::connect_with(&url(&control), "n1", hello.clone()).await;
+    node.live().await;
+    node.live().await;
+    assert_eq!(node_state(&control, "n1", |node| node.connected).await.acked_version, 1);
+    // The same number from another store is another version.
+    let hello = Hello { have_lineage: "another".to_owned(), ..hello };
+    let mut node = Node::connect_with(&url(&control), "n2", hello).await;
+    assert_eq!(node.snapshot().await.version, 1);
+}
+
+#[tokio::test]
+async fn who_serves_and_who_refused_a_version_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("one")).await;
+    let mut takes = Node::connect(&url(&control), "takes").await;
+    let mut refuses = Node::connect(&url(&control), "refuses").await;
+    for node in [&mut takes, &mut refuses] {
+        let snapshot = node.snapshot().await;
+        node.ack(&snapshot).await;
+    }
+    node_state(&control, "refuses", |node| node.acked_version == 1).await;
+    control.version_of(&document("two")).await;
+    let snapshot = takes.snapshot().await;
+    takes.ack(&snapshot).await;
+    let snapshot = refuses.snapshot().await;
+    refuses.nack(&snapshot, "/routes/0/condition", "unknown name `hat`").await;
+    let served = node_state(&control, "takes", |node| node.acked_version == 2).await;
+    assert!(served.ack_latency_us > 0 && served.nacked_version == 0);
+    assert_eq!(served.acked_hash, snapshot.content_hash);
+    let refused = node_state(&control, "refuses", |node| node.nacked_version == 2).await;
+    assert_eq!(refused.acked_version, 1, "it serves on with what it had");
+    assert_eq!(refused.nack_problems[0].path, "/routes/0/condition");
+    let versions = control.versions().await;
+    let counts: Vec<_> = versions.iter().map(|v| (v.version, v.acked, v.nacked)).collect();
+    assert_eq!(counts, [(2, 1, 1), (1, 1, 0)]);
+    drop(takes);
+    node_state(&control, "takes", |node| !node.connected).await;
+    assert_eq!(control.versions().await[0].acked, 0, "only connected nodes count");
+}
+
+/// CP-04: a version that does not validate gets into the store past the API; the later good change is served.
+#[tokio::test]
+async fn a_bad_version_written_past_the_api_is_refused_by_name_and_the_next_good_one_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.redb");
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("good")).await;
+    control.shutdown().await;
+    let store = Embedded::open(path).await.unwrap();
+    let record: serde_json::Value =
+        serde_json::from_slice(&store.get(&keys::version("default", 1)).await.unwrap().unwrap().value)
+            .unwrap();
+    let bad = "version: 1\nroutes: [{name: r, match: {paths: ['/x']}, weird: 1}]\n";
+    let mut bad_record = record.clone();
+    bad_record["version"] = 2.into();
+    bad_record["document"] = bad.into();
+    bad_record["content_hash"] = penstock_model::content_hash(bad).into();
+    let head = serde_json::json!({"stable": 2, "content_hash": penstock_model::content_hash(bad)});
+    let txn = Txn::default().put(keys::version("default", 2), bad_record.to_string());
+    store.commit(txn.put(keys::head("default"), head.to_string())).await.unwrap();
+    drop(store);
+
+    let control = Control::embedded(&folder).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    let pushed = node.snapshot().await;
+    assert_eq!((pushed.version, pushed.document.as_slice()), (2, bad.as_bytes()));
+    let problems = penstock_model::load(bad).problems;
+    node.nack(&pushed, &problems[0].path, &problems[0].message).await;
+    let refused = node_state(&control, "n1", |node| node.nacked_version == 2).await;
+    assert_eq!(refused.nack_problems[0].path, problems[0].path);
+    assert_eq!(control.version_of(&document("good again")).await, 3);
+    assert_eq!(node.snapshot().await.version, 3);
+}
+
+#[tokio::test]
+async fn a_slow_node_gets_the_newest_version_and_delays_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("one")).await;
+    let mut slow = Node::connect(&url(&control), "slow").await;
+    let mut fast = Node::connect(&url(&control), "fast").await;
+    assert_eq!(fast.snapshot().await.version, 1);
+    let filler = "x".repeat(700 << 10);
+    for version in 2..=12 {
+        control.version_of(&format!("{}# {version} {filler}\n", document("big"))).await;
+        while fast.snapshot().await.version != version {}
+    }
+    // What was on its way may be old; then comes the newest, not all eleven.
+    let mut received = Vec::new();
+    while received.last() != Some(&12) {
+        received.push(slow.snapshot().await.version);
+    }
+    assert!(received.is_sorted() && received.len() < 12, "{received:?}");
+}
+
+#[tokio::test]
+async fn live_states_come_every_second_with_growing_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("one")).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    node.snapshot().await;
+    let first = node.live().await;
+    let second = node.live().await;
+    assert_eq!((first.policy_version, second.policy_version), (1, 1));
+    assert!(second.sequence > first.sequence);
+    let apart = second.computed_unix_ms - first.computed_unix_ms;
+    assert!((500..5000).contains(&apart), "{apart} ms apart");
+}
+
+/// MET-05: what is sent again counts once.
+#[tokio::test]
+async fn a_report_that_is_sent_twice_is_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("one")).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    let mut reports = node.reports().await;
+    assert_eq!(reports.send(report(1, vec![row(10, 9)])).await, 1);
+    assert_eq!(reports.send(report(1, vec![row(10, 9)])).await, 1);
+    assert_eq!(reports.send(report(2, vec![row(20, 20)])).await, 2);
+    drop(reports);
+    // The connection broke before the acks came: the node sends all of it again.
+    let mut reports = node.reports().await;
+    assert_eq!(reports.send(report(1, vec![row(10, 9)])).await, 2);
+    assert_eq!(reports.send(report(2, vec![row(20, 20)])).await, 2);
+    let metrics = support::http::get(control.running.http_addr(), "/metrics").await.body;
+    assert!(metrics.contains("penstock_reports_total 2"), "{metrics}");
+    assert!(metrics.contains("penstock_reports_duplicate_total 3"), "{metrics}");
+}
+
+#[tokio::test]
+async fn decisions_are_found_by_either_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    let decision = |number: u32, error_code: &str| Decision {
+        id: format!("d{number}"),
+        request_id: format!("r{number}"),
+        error_code: error_code.to_owned(),
+        ..Decision::default()
+    };
+    let sent = NodeReport { decisions: vec![decision(1, ""), decision(2, "no_target")], ..report(1, vec![]) };
+    node.reports().await.send(sent).await;
+    let get = async |id: &str| {
+        let request = GetDecisionRequest { id: id.to_owned() };
+        control.state.clone().get_decision(request).await.map(|found| found.into_inner().decision.unwrap().id)
+    };
+    assert_eq!(get("d1").await.unwrap(), "d1");
+    assert_eq!(get("r2").await.unwrap(), "d2");
+    let missing = get("d3").await.unwrap_err();
+    assert_eq!((missing.code(), support::control::code(&missing)), (Code::NotFound, "decision_not_found"));
+    let failed = ListDecisionsRequest { failed_only: true, ..ListDecisionsRequest::default() };
+    let failed = control.state.clone().list_decisions(failed).await.unwrap().into_inner().decisions;
+    assert_eq!(failed.iter().map(|decision| decision.id.as_str()).collect::<Vec<_>>(), ["d2"]);
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_say_who_it_is_or_wants_another_policy_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    let nameless = Node::connect(&url(&control), "").await.next().await.unwrap_err();
+    assert_eq!(nameless.code(), Code::InvalidArgument);
+    let hello = Hello { policy: "other".to_owned(), ..Hello::default() };
+    let other = Node::connect_with(&url(&control), "n1", hello).await.next().await.unwrap_err();
+    assert_eq!(other.code(), Code::FailedPrecondition);
+    assert!(other.message().contains("--policy-name default"), "{}", other.message());
+    assert!(nodes(&control).await.is_empty());
+}
+
+#[tokio::test]
+async fn shutting_down_ends_the_streams_and_frees_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.redb");
+    let control = Control::start(config(StoreConfig::Embedded(path.clone()))).await;
+    control.version_of(&document("one")).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    node.snapshot().await;
+    let started = std::time::Instant::now();
+    control.shutdown().await;
+    assert!(started.elapsed() < std::time::Duration::from_secs(4), "{:?}", started.elapsed());
+    let end = loop {
+        if let Err(end) = node.next().await {
+            break end;
+        }
+    };
+    assert_eq!(end.code(), Code::Unavailable);
+    Embedded::open(path).await.unwrap();
+}
