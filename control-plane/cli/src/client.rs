@@ -135,11 +135,8 @@ impl Served {
 
 /// The deepest cause: what the system said. What lies above it only says that a transport failed.
 fn root(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
+    let deepest = std::iter::successors(error.source(), |error| error.source()).last();
+    deepest.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// The problems that an `INVALID_ARGUMENT` carries.

@@ -52,7 +52,7 @@ fn parse(text: &str, command: &Command) -> Result<Settings, String> {
 
 /// Makes the settings the defaults of the flags of the subcommand `name`.
 pub(crate) fn apply(command: Command, name: &str, settings: &Settings) -> Command {
-    command.mut_subcommand(name.to_owned(), |mut subcommand| {
+    command.mut_subcommand(name, |mut subcommand| {
         for (id, value) in settings {
             let value = clap::builder::OsStr::from(value.clone());
             subcommand = subcommand.mut_arg(id, |arg| arg.default_value(value));

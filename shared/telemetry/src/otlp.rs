@@ -52,8 +52,8 @@ pub enum Error {
 impl Config {
     fn endpoint(&self) -> Result<tonic::transport::Endpoint, Error> {
         let invalid = || Error::Endpoint { endpoint: self.endpoint.clone() };
-        // Other schemes would connect, and fail at every export.
-        if !self.endpoint.starts_with("http://") {
+        // Other schemes would connect, and fail at every export; a user and password would not be sent, but logged.
+        if !self.endpoint.starts_with("http://") || self.endpoint.contains('@') {
             return Err(invalid());
         }
         let endpoint =

@@ -104,9 +104,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args, config: Config) -> Result<(), Failure> {
-    let exporter = args.telemetry.exporter(SERVICE_CONTROL, &config.grpc_listen.to_string())?;
+    let mut exporter = args.telemetry.exporter(SERVICE_CONTROL, &config.grpc_listen.to_string())?;
     args.telemetry.start_logging(Some(&exporter))?;
     let running = penstock_control_plane::start(config).await.map_err(failure)?;
+    exporter.export_metrics(running.metrics())?;
     serve::stopped().await?;
     running.shutdown().await;
     exporter.shutdown().await;

@@ -1,5 +1,7 @@
 //! The built binary against a control plane that answers as the test says.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers may panic as the test itself may")]
+
 mod explain;
 mod policy;
 mod server;

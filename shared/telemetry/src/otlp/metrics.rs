@@ -1,15 +1,17 @@
 //! The periodic export of metrics.
 
+use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_client::MetricsServiceClient;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
+use tonic::Status;
 use tonic::transport::Channel;
 
+use super::Config;
 use super::convert::{Interval, request};
-use super::{Config, Error};
 use crate::metric::{Metric, MetricsSource};
 use crate::names::{EXPORT_FAILURES, attribute};
 
@@ -39,7 +41,7 @@ impl MetricsExporter {
 ///
 /// # Errors
 /// When the endpoint is not valid. A collector that cannot be reached is no error: it is logged once and tried again.
-pub fn spawn_metrics(config: &Config, source: MetricsSource) -> Result<MetricsExporter, Error> {
+pub fn spawn_metrics(config: &Config, source: MetricsSource) -> Result<MetricsExporter, super::Error> {
     let mut exporter = Exporter {
         client: MetricsServiceClient::new(config.endpoint()?.connect_lazy()),
         config: config.clone(),
@@ -95,11 +97,17 @@ impl Exporter {
                 self.failures += 1;
                 if !self.failing {
                     self.failing = true;
-                    tracing::warn!(endpoint = %self.config.endpoint, error = %status.message(), "metrics do not reach the collector");
+                    tracing::warn!(endpoint = %self.config.endpoint, error = %cause(&status), "metrics do not reach the collector");
                 }
             }
         }
     }
+}
+
+/// What the system said, below "transport error" and its like; what the collector said when it answered.
+fn cause(status: &Status) -> String {
+    let deepest = std::iter::successors(status.source(), |error| error.source()).last();
+    deepest.map_or_else(|| status.message().to_owned(), ToString::to_string)
 }
 
 fn unix_nanos() -> u64 {

@@ -161,8 +161,10 @@ async fn spans_are_flushed_at_shutdown_with_their_resource() {
 }
 
 #[test]
-fn an_endpoint_without_http_is_refused() {
-    for endpoint in ["collector:4317", "https://collector:4317", "http://", ""] {
+fn an_endpoint_that_cannot_work_is_refused() {
+    for endpoint in
+        ["collector:4317", "https://collector:4317", "http://ann:secret@collector:4317", "http://", ""]
+    {
         let error = config(endpoint).check().unwrap_err();
         assert!(error.to_string().contains("4317"), "{error}");
     }
