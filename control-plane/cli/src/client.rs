@@ -135,7 +135,7 @@ impl Served {
 
 /// The deepest cause: what the system said. What lies above it only says that a transport failed.
 fn root(error: &dyn std::error::Error) -> String {
-    let deepest = std::iter::successors(error.source(), |error| error.source()).last();
+    let deepest = std::iter::successors(error.source(), |&error| error.source()).last();
     deepest.map_or_else(|| error.to_string(), ToString::to_string)
 }
 

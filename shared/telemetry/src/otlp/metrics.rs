@@ -106,7 +106,7 @@ impl Exporter {
 
 /// What the system said, below "transport error" and its like; what the collector said when it answered.
 fn cause(status: &Status) -> String {
-    let deepest = std::iter::successors(status.source(), |error| error.source()).last();
+    let deepest = std::iter::successors(status.source(), |&error| error.source()).last();
     deepest.map_or_else(|| status.message().to_owned(), ToString::to_string)
 }
 
