@@ -1,0 +1,2 @@
+//! What a decision costs.
+fn main() {}

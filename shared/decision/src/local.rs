@@ -1,0 +1,71 @@
+//! What a proxy's own last seconds say about a target, beside what the fleet says.
+//!
+//! The fleet's view is one to two seconds old. A proxy's own is fresh, but small: hence a blend, in which the fleet's
+//! view stands for a few observations of one's own.
+
+use penstock_stats::{Decayed, decay};
+
+use crate::plan::Planned;
+use crate::score::{failure_cost, failure_penalty};
+
+/// τ: how fast own observations fade, seconds.
+const TAU: f64 = 3.0;
+/// Seconds to look back; beyond it a fifth of a per cent is left.
+pub const WINDOW_SECONDS: u64 = 10;
+/// How many observations of one's own the fleet's latency stands for.
+const LATENCY_PRIOR: f64 = 2.0;
+/// How many the fleet's success rate stands for.
+const SUCCESS_PRIOR: f64 = 5.0;
+/// Mean times to the first token that a request may wait before it counts as slow: requests differ in size.
+const PATIENCE: f64 = 4.0;
+
+/// What happened at one target within one second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Good answers.
+    pub ok: u32,
+    /// Failures that count ([`penstock_model::outcome::Outcome::is_failure`]), and rate limits.
+    pub failed: u32,
+    /// Total latency of the good answers, microseconds.
+    pub latency_sum_us: u64,
+}
+
+/// A target's last seconds, the older the less.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Recent {
+    latency: Decayed,
+    success: Decayed,
+}
+
+impl Recent {
+    /// Sums up slots, each with its age in whole seconds.
+    #[must_use]
+    pub fn new(slots: impl IntoIterator<Item = (u64, Slot)>) -> Self {
+        let mut recent = Self::default();
+        for (age, slot) in slots {
+            if slot == Slot::default() || age >= WINDOW_SECONDS {
+                continue;
+            }
+            let kept = decay(age as f64, TAU);
+            let (ok, failed) = (f64::from(slot.ok) * kept, f64::from(slot.failed) * kept);
+            recent.latency.add(slot.latency_sum_us as f64 / 1e6 * kept, ok);
+            recent.success.add(ok, ok + failed);
+        }
+        recent
+    }
+
+    /// Ĉ/C: what an answer of this target costs by one's own experience over what the fleet says; 1 without any.
+    /// `oldest_wait` is how long the oldest request that still waits for its first token has waited, in seconds: what
+    /// never answers must look slow before it times out.
+    #[must_use]
+    pub fn cost_ratio(&self, plan: &Planned, oldest_wait: f64) -> f64 {
+        let penalty = failure_penalty(plan.latency);
+        let waited = oldest_wait * plan.latency / (PATIENCE * plan.first_token);
+        let latency = self.latency.mean_with(plan.latency, LATENCY_PRIOR).max(waited);
+        let success = self.success.mean_with(plan.success, SUCCESS_PRIOR);
+        (latency + failure_cost(success, penalty)) / (plan.latency + failure_cost(plan.success, penalty))
+    }
+}
+
+#[cfg(test)]
+mod tests;
