@@ -12,6 +12,7 @@ pub mod breaker;
 pub mod capability;
 pub mod context;
 mod decide;
+pub mod fleet;
 pub mod local;
 pub mod pick;
 pub mod plan;

@@ -75,12 +75,17 @@ impl Plans {
     }
 }
 
+/// Route and capability, or backend and model.
+type Names<'a> = (&'a str, &'a str);
+/// Weight and score.
+type Share = (f64, f64);
+
 /// A live state with its names looked up once.
 struct Live<'a> {
     age: Duration,
-    targets: HashMap<(&'a str, &'a str), &'a TargetLive>,
-    /// By route and capability, then by backend and model: weight and score.
-    shares: HashMap<(&'a str, &'a str), HashMap<(&'a str, &'a str), (f64, f64)>>,
+    targets: HashMap<Names<'a>, &'a TargetLive>,
+    /// By pool, then by target.
+    shares: HashMap<Names<'a>, HashMap<Names<'a>, Share>>,
 }
 
 impl<'a> Live<'a> {

@@ -1,0 +1,143 @@
+//! From scores to shares, one step a second.
+//!
+//! ```text
+//! x += clip(0.3·(S − x), ±0.7)                follow the score, at most a factor of two per tick
+//! w  = softmax(x) · part                      part: 1, less while the target comes back
+//! w  ≥ floor                                  so that everybody goes on being measured
+//! ```
+//!
+//! Small steps because the observations behind S are one to two ticks old and react to w: with β·ε < 1 (ε: by how many
+//! per cent latency grows when load grows by one) this converges whatever the delay.
+//!
+//! A target that is out gets a fixed trickle instead, and its x rests: when it comes back it takes up where it was.
+
+use penstock_model::policy::{Pool, Scoring};
+
+use super::guard::Guard;
+use crate::score::MATCH_REWARD;
+
+/// α.
+const STEP: f64 = 0.3;
+/// ln 2: at most twice or half the weight per tick.
+const LARGEST_STEP: f64 = 0.7;
+
+/// One candidate at a tick.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// S.
+    pub(super) score: f64,
+    /// C, seconds.
+    pub(super) cost: f64,
+    /// s.
+    pub(super) success: f64,
+    /// The policy's weight.
+    pub(super) configured: f64,
+    /// The part of its share it gets; `None` when it is out.
+    pub(super) share: Option<f64>,
+}
+
+/// The weights of one pool.
+#[derive(Debug)]
+pub(super) struct PoolWeights {
+    /// x.
+    log_weights: Vec<f64>,
+    floor: f64,
+    guard: Guard,
+}
+
+impl PoolWeights {
+    /// Starts with the policy's weights.
+    pub(super) fn new(pool: &Pool, scoring: &Scoring) -> Self {
+        let log_weight = |candidate: &penstock_model::policy::Candidate| {
+            candidate.weight.ln() + MATCH_REWARD * candidate.capability_match
+        };
+        Self {
+            log_weights: pool.candidates.iter().map(log_weight).collect(),
+            floor: scoring.floor.min(1.0 / pool.candidates.len() as f64),
+            guard: Guard::new(scoring.sharpness, pool.candidates.len()),
+        }
+    }
+
+    /// Takes over log weights from an earlier version of the pool, where it had the target.
+    pub(super) fn inherit(
+        mut self,
+        pool: &Pool,
+        before: impl Fn(penstock_model::policy::TargetId) -> Option<f64>,
+    ) -> Self {
+        for (log_weight, candidate) in self.log_weights.iter_mut().zip(&pool.candidates) {
+            *log_weight = before(candidate.target).unwrap_or(*log_weight);
+        }
+        self
+    }
+
+    /// x of one candidate.
+    pub(super) fn log_weight(&self, place: usize) -> f64 {
+        self.log_weights[place]
+    }
+
+    /// The sharpness in force.
+    pub(super) fn beta(&self) -> f64 {
+        self.guard.beta()
+    }
+
+    /// The weights after this tick; they sum to 1. `trickle` is the share of a target that is out; at most `max_ejected`
+    /// of the configured weight can be, the most expensive first, and never all.
+    pub(super) fn tick(&mut self, now: f64, parts: &[Part], trickle: f64, max_ejected: f64) -> Vec<f64> {
+        let out = ejected(parts, max_ejected);
+        for (log_weight, (part, out)) in self.log_weights.iter_mut().zip(parts.iter().zip(&out)) {
+            if !out {
+                *log_weight += (STEP * (part.score - *log_weight)).clamp(-LARGEST_STEP, LARGEST_STEP);
+            }
+        }
+        let seen = self
+            .log_weights
+            .iter()
+            .zip(parts.iter().zip(&out))
+            .map(|(&log_weight, (part, &out))| (!out).then_some((log_weight, part.success)));
+        self.guard.tick(now, seen);
+        // Further down than the floor shows, a weight would only have a longer way back.
+        let largest = self.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = largest + self.floor.max(1e-6).ln() - LARGEST_STEP;
+        self.log_weights.iter_mut().for_each(|log_weight| *log_weight = log_weight.max(least));
+
+        let trickle = trickle.min(self.floor);
+        let raw: Vec<f64> = self
+            .log_weights
+            .iter()
+            .zip(parts.iter().zip(&out))
+            .map(
+                |(log_weight, (part, out))| {
+                    if *out { 0.0 } else { (log_weight - largest).exp() * part.share.unwrap_or(1.0) }
+                },
+            )
+            .collect();
+        let total: f64 = raw.iter().sum();
+        let ejected = out.iter().filter(|out| **out).count() as f64;
+        let kept = 1.0 - trickle * ejected;
+        let floored: Vec<f64> = raw
+            .iter()
+            .zip(&out)
+            .map(|(raw, out)| if *out { trickle } else { (raw / total * kept).max(self.floor) })
+            .collect();
+        let total: f64 = floored.iter().sum();
+        floored.into_iter().map(|weight| weight / total).collect()
+    }
+}
+
+/// Who is really taken out.
+fn ejected(parts: &[Part], max_ejected: f64) -> Vec<bool> {
+    let mut wanted: Vec<usize> = (0..parts.len()).filter(|&index| parts[index].share.is_none()).collect();
+    wanted.sort_by(|&one, &other| parts[other].cost.total_cmp(&parts[one].cost));
+    let mut left = max_ejected * parts.iter().map(|part| part.configured).sum::<f64>() + 1e-9;
+    let mut out = vec![false; parts.len()];
+    for index in wanted {
+        if parts[index].configured <= left && out.iter().filter(|out| !**out).count() > 1 {
+            left -= parts[index].configured;
+            out[index] = true;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
