@@ -1,1 +1,22 @@
-//! Placeholder.
+//! The wire dialects of AI services: how to read a request, what to send, and what an answer means.
+//!
+//! Everything here is a function of bytes, headers and (where time matters) an instant that the caller passes in: no
+//! sockets, no clock. The data plane owns the bytes and decides; this crate only looks at them and says where to cut.
+//!
+//! - [`openai`]: the OpenAI dialect and the many services that speak it.
+//! - [`splice`]: changes one field of a body without copying the rest.
+//! - [`headers`]: which headers may pass, in both directions.
+//! - [`retry_after`]: the vendor's wish to be left alone for a while.
+//! - [`sse`]: the framing of event streams.
+//! - [`json`]: what the others need of JSON and serde does not offer.
+//!
+//! Invariant: nothing here alters bytes that pass. Where a client and a service speak the same dialect, what goes
+//! through is what came in, apart from the model's name.
+
+pub mod headers;
+pub mod json;
+pub mod openai;
+pub mod retry_after;
+pub mod splice;
+pub mod sse;
+mod tokens;

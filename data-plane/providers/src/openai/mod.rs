@@ -1,0 +1,15 @@
+//! The OpenAI dialect, and the services that speak it: DeepSeek, Qwen's compatible mode, Qianfan, Ark, Zhipu, Moonshot,
+//! Mistral, vLLM, llama.cpp, Ollama's `/v1`.
+
+pub mod error_body;
+pub mod invoke;
+pub mod outcome;
+pub mod stream;
+pub mod upstream;
+pub mod usage;
+pub mod view;
+
+pub use outcome::{Classified, classify};
+pub use stream::SseWatch;
+pub use usage::Usage;
+pub use view::{ChatView, EmbeddingsView};

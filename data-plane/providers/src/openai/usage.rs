@@ -1,0 +1,190 @@
+//! Token counts, as OpenAI and the services that copied it report them.
+
+use std::sync::LazyLock;
+
+use memchr::memmem::FinderRev;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::json::member_value;
+
+/// How far back `find` goes through occurrences of the key, and how long a usage object may be.
+const MAX_CANDIDATES: usize = 8;
+const MAX_OBJECT: usize = 16 << 10;
+
+static KEY: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(b"\"usage\""));
+
+/// What one answer consumed. A count that the service did not state is `None`, never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// All input tokens, the cached ones included.
+    pub input_tokens: Option<u64>,
+    /// Those of them that came out of the service's prompt cache.
+    pub cached_input_tokens: Option<u64>,
+    /// All output tokens, reasoning included.
+    pub output_tokens: Option<u64>,
+    /// Those of them spent on reasoning.
+    pub reasoning_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// Takes over what a later report of the same answer says: reports are running totals, so the last value of each
+    /// count wins and a missing one erases nothing.
+    pub fn update(&mut self, later: Self) {
+        self.input_tokens = later.input_tokens.or(self.input_tokens);
+        self.cached_input_tokens = later.cached_input_tokens.or(self.cached_input_tokens);
+        self.output_tokens = later.output_tokens.or(self.output_tokens);
+        self.reasoning_tokens = later.reasoning_tokens.or(self.reasoning_tokens);
+    }
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default, deserialize_with = "count")]
+    prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    output_tokens: Option<u64>,
+    /// Moonshot.
+    #[serde(default, deserialize_with = "count")]
+    cached_tokens: Option<u64>,
+    /// DeepSeek.
+    #[serde(default, deserialize_with = "count")]
+    prompt_cache_hit_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    input_tokens_details: Option<Details>,
+    completion_tokens_details: Option<Details>,
+    output_tokens_details: Option<Details>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+struct Details {
+    #[serde(default, deserialize_with = "count")]
+    cached_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    reasoning_tokens: Option<u64>,
+}
+
+/// A count, or nothing when the service sent `null`, −1 or other nonsense.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(<&RawValue>::deserialize(deserializer)?.get().parse().ok())
+}
+
+impl From<Raw> for Usage {
+    fn from(raw: Raw) -> Self {
+        let cached = |details: Option<Details>| details.and_then(|details| details.cached_tokens);
+        let reasoning = |details: Option<Details>| details.and_then(|details| details.reasoning_tokens);
+        Self {
+            input_tokens: raw.prompt_tokens.or(raw.input_tokens),
+            cached_input_tokens: cached(raw.prompt_tokens_details)
+                .or_else(|| cached(raw.input_tokens_details))
+                .or(raw.prompt_cache_hit_tokens)
+                .or(raw.cached_tokens),
+            output_tokens: raw.completion_tokens.or(raw.output_tokens),
+            reasoning_tokens: reasoning(raw.completion_tokens_details)
+                .or_else(|| reasoning(raw.output_tokens_details)),
+        }
+    }
+}
+
+/// The last usage object in `json`, which may be a whole body, one stream event, or the tail of either.
+///
+/// Works by the key's bytes rather than by parsing all of it: inside a JSON string the quotes would be escaped, so the
+/// key cannot be mistaken for text.
+#[must_use]
+pub fn find(json: &[u8]) -> Option<Usage> {
+    KEY.rfind_iter(json).take(MAX_CANDIDATES).find_map(|at| {
+        let value = member_value(&json[at + KEY.needle().len()..])?;
+        if value.first() != Some(&b'{') {
+            return None;
+        }
+        // Not to the end of the input: what follows the object is of no interest.
+        let value = &value[..value.len().min(MAX_OBJECT)];
+        let raw = Raw::deserialize(&mut serde_json::Deserializer::from_slice(value)).ok()?;
+        let usage = Usage::from(raw);
+        (usage != Usage::default()).then_some(usage)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, cached: Option<u64>, output: u64, reasoning: Option<u64>) -> Option<Usage> {
+        Some(Usage {
+            input_tokens: Some(input),
+            cached_input_tokens: cached,
+            output_tokens: Some(output),
+            reasoning_tokens: reasoning,
+        })
+    }
+
+    #[test]
+    fn every_vendors_way_of_counting_is_understood() {
+        let cases: [(&str, Option<Usage>); 7] = [
+            (
+                r#"{"usage":{"prompt_tokens":2510,"completion_tokens":100,"total_tokens":2610,
+                "prompt_tokens_details":{"cached_tokens":500,"audio_tokens":0},
+                "completion_tokens_details":{"reasoning_tokens":64}}}"#,
+                usage(2510, Some(500), 100, Some(64)),
+            ),
+            (
+                r#"{"usage":{"prompt_tokens":10,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":6,"completion_tokens":2}}"#,
+                usage(10, Some(4), 2, None),
+            ),
+            (
+                r#"{"usage":{"prompt_tokens":10,"cached_tokens":3,"completion_tokens":2}}"#,
+                usage(10, Some(3), 2, None),
+            ),
+            (
+                r#"{"choices":[{"index":0,"delta":{},"usage":{"prompt_tokens":8,"completion_tokens":1}}]}"#,
+                usage(8, None, 1, None),
+            ),
+            (
+                r#"{"usage" : {"input_tokens":1,"output_tokens":2,"output_tokens_details":{"reasoning_tokens":1}}}"#,
+                usage(1, None, 2, Some(1)),
+            ),
+            (
+                r#"{"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":null}}"#,
+                usage(1, None, 2, None),
+            ),
+            (
+                r#"{"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":-1}}}"#,
+                usage(5, None, 2, None),
+            ),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(find(body.as_bytes()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn no_usage_is_none_and_not_zero() {
+        for body in [
+            r#"{"usage":null}"#,
+            r#"{"usage":{}}"#,
+            r#"{"type":"usage"}"#,
+            r#"{"usage":{"prompt_tokens":"#,
+            "",
+        ] {
+            assert_eq!(find(body.as_bytes()), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn text_that_talks_about_usage_is_not_taken_for_it() {
+        let body = r#"{"usage":{"prompt_tokens":1,"completion_tokens":2},"content":"\"usage\":{\"prompt_tokens\":9}"}"#;
+        assert_eq!(find(body.as_bytes()), usage(1, None, 2, None));
+    }
+
+    #[test]
+    fn running_totals_are_not_added_up_met_05() {
+        let mut total = usage(25, Some(10), 1, None).unwrap();
+        total.update(Usage { output_tokens: Some(8), ..Usage::default() });
+        total.update(usage(25, Some(10), 15, None).unwrap());
+        assert_eq!(Some(total), usage(25, Some(10), 15, None));
+    }
+}

@@ -1,0 +1,188 @@
+//! Framing of event streams (WHATWG HTML, "Server-sent events"), watched from the side.
+//!
+//! The bytes themselves pass by; this finds the events in them wherever the reads were cut. Lines end with CRLF, LF or
+//! CR. An event that lies in one read is looked at in place; only what a read cuts is copied, up to [`MAX_HELD`].
+
+/// Most bytes of one unfinished event that are kept. A longer one is counted but not looked into.
+pub const MAX_HELD: usize = 64 << 10;
+
+/// One event with data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// The data lines, joined by LF. Empty when `oversized`.
+    pub data: &'a [u8],
+    /// Was it announced as `event: error`?
+    pub is_error: bool,
+    /// Was it cut by reads and longer than [`MAX_HELD`]?
+    pub oversized: bool,
+}
+
+/// Finds the events in a stream of reads.
+#[derive(Debug, Default)]
+pub struct Framer {
+    /// The line that the last read cut.
+    line: Vec<u8>,
+    /// Data lines of the open event that are no longer in the current read.
+    held: Vec<u8>,
+    /// Does the open event have data in `held`?
+    has_held: bool,
+    is_error: bool,
+    oversized: bool,
+    /// The start of the cut line was dropped because it was too long.
+    line_dropped: bool,
+    /// The last read ended with CR: a LF that follows belongs to it.
+    after_cr: bool,
+    started: bool,
+    open_bytes: u64,
+    comments: u64,
+}
+
+impl Framer {
+    /// Takes in one read and reports each event that ends in it.
+    pub fn feed(&mut self, read: &[u8], mut on_event: impl FnMut(Event<'_>)) {
+        let mut rest = read;
+        if self.after_cr && !rest.is_empty() {
+            self.after_cr = false;
+            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        }
+        let mut open_from = rest.len();
+        let mut closed_one = false;
+        // The open event's only data line so far, when it lies wholly in this read.
+        let mut in_place: Option<&[u8]> = None;
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
+            let line = &rest[..end];
+            let is_cr = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            if is_cr {
+                self.after_cr = rest.is_empty();
+                rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            }
+            let cut_before = !self.line.is_empty() || self.line_dropped;
+            if line.is_empty() && !cut_before {
+                self.close(in_place.take(), &mut on_event);
+                open_from = rest.len();
+                closed_one = true;
+            } else if cut_before {
+                self.hold(in_place.take());
+                self.end_cut_line(line);
+            } else if let Some(data) = self.read_line(line) {
+                self.hold(in_place.take());
+                if self.has_held { self.hold(Some(data)) } else { in_place = Some(data) }
+            }
+        }
+        self.hold(in_place);
+        self.hold_line(rest);
+        self.open_bytes = if closed_one { open_from as u64 } else { self.open_bytes + read.len() as u64 };
+    }
+
+    /// The stream has ended. An event without its closing empty line is reported too: the standard would drop it, but
+    /// services do end their streams like that.
+    pub fn end(&mut self, mut on_event: impl FnMut(Event<'_>)) {
+        if !self.line.is_empty() || self.line_dropped {
+            self.end_cut_line(b"");
+        }
+        self.close(None, &mut on_event);
+    }
+
+    /// Is the open event already known to be too long to look into?
+    #[must_use]
+    pub fn is_oversized(&self) -> bool {
+        self.oversized
+    }
+
+    /// Bytes that have come since the last event or empty line ended.
+    #[must_use]
+    pub fn open_bytes(&self) -> u64 {
+        self.open_bytes
+    }
+
+    /// Comment lines so far: keep-alives.
+    #[must_use]
+    pub fn comments(&self) -> u64 {
+        self.comments
+    }
+
+    /// Notes what a line says; the value when it is a data line.
+    fn read_line<'l>(&mut self, line: &'l [u8]) -> Option<&'l [u8]> {
+        let line = if self.started { line } else { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) };
+        self.started = true;
+        let trim = |value: &'l [u8]| value.strip_prefix(b" ").unwrap_or(value);
+        if let Some(value) = line.strip_prefix(b"data:") {
+            return Some(trim(value));
+        }
+        match memchr::memchr(b':', line) {
+            Some(0) => self.comments += 1,
+            Some(colon) if &line[..colon] == b"event" => self.is_error = trim(&line[colon + 1..]) == b"error",
+            None if line == b"data" => return Some(b""),
+            // `id`, `retry`, and fields that nobody defined.
+            _ => {}
+        }
+        None
+    }
+
+    /// Reports the open event, if it has data, and starts the next.
+    fn close(&mut self, in_place: Option<&[u8]>, on_event: &mut impl FnMut(Event<'_>)) {
+        let data = if self.has_held { Some(self.held.as_slice()) } else { in_place };
+        if self.oversized {
+            on_event(Event { data: b"", is_error: self.is_error, oversized: true });
+        } else if let Some(data) = data {
+            on_event(Event { data, is_error: self.is_error, oversized: false });
+        }
+        self.held.clear();
+        self.has_held = false;
+        self.is_error = false;
+        self.oversized = false;
+    }
+
+    /// Keeps a data line of the open event beyond the current read.
+    fn hold(&mut self, data: Option<&[u8]>) {
+        let Some(data) = data else { return };
+        if self.oversized || self.held.len() + data.len() >= MAX_HELD {
+            return self.give_up();
+        }
+        if self.has_held {
+            self.held.push(b'\n');
+        }
+        self.has_held = true;
+        self.held.extend_from_slice(data);
+    }
+
+    /// Keeps the start of a line whose end has not come yet.
+    fn hold_line(&mut self, part: &[u8]) {
+        if self.line_dropped || part.is_empty() {
+            return;
+        }
+        if self.line.len() + part.len() <= MAX_HELD {
+            return self.line.extend_from_slice(part);
+        }
+        let is_comment = self.line.first().or(part.first()) == Some(&b':');
+        if is_comment {
+            self.comments += 1;
+        } else {
+            self.give_up();
+        }
+        self.line = Vec::new();
+        self.line_dropped = true;
+    }
+
+    fn end_cut_line(&mut self, part: &[u8]) {
+        self.hold_line(part);
+        if !std::mem::take(&mut self.line_dropped) {
+            let mut line = std::mem::take(&mut self.line);
+            let data = self.read_line(&line);
+            self.hold(data);
+            line.clear();
+            self.line = line;
+        }
+    }
+
+    /// Stops looking into the open event, and gives its memory back.
+    fn give_up(&mut self) {
+        self.oversized = true;
+        self.held = Vec::new();
+        self.has_held = false;
+    }
+}
+
+#[cfg(test)]
+mod tests;
