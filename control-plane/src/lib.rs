@@ -14,6 +14,7 @@ mod api;
 mod backoff;
 mod clock;
 mod config;
+mod evidence;
 mod fleet;
 mod metrics;
 mod policy;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use penstock_proto::admin::v1::ListBackendsResponse;
+use penstock_proto::fleet::v1::BreakerState;
 use penstock_telemetry::names::{self, attribute};
 use penstock_telemetry::{Metric, MetricsSource};
 use tokio::sync::watch;
@@ -50,6 +52,9 @@ impl Sources {
         let mut metrics = vec![self.build(), self.nodes(), self.policy_changes()];
         metrics.extend(self.fleet_counters());
         metrics.extend(self.store());
+        if let Some(scored) = self.fleet.scores.borrow().clone() {
+            metrics.extend(targets(&scored.backends));
+        }
         metrics
     }
 
@@ -82,12 +87,15 @@ impl Sources {
         let counters = &self.fleet.counters;
         let mut push = Metric::new(&names::POLICY_PUSH_DURATION);
         push.histogram(&[], counters.push_durations.lock().clone());
+        let mut scoring = Metric::new(&names::SCORING_DURATION);
+        scoring.histogram(&[], counters.scoring_durations.lock().clone());
         vec![
             Metric::single(&names::REPORTS, load(&counters.reports)),
             Metric::single(&names::REPORTS_DUPLICATE, load(&counters.duplicate_reports)),
             Metric::single(&names::POLICY_ACKS, load(&counters.acks)),
             Metric::single(&names::POLICY_NACKS, load(&counters.nacks)),
             push,
+            scoring,
         ]
     }
 
@@ -105,6 +113,46 @@ impl Sources {
             metrics.push(Metric::single(&names::STORE_REVISION_AGE, age.as_secs_f64()));
         }
         metrics
+    }
+}
+
+/// Scores, shares and breakers of the last tick.
+fn targets(backends: &ListBackendsResponse) -> Vec<Metric> {
+    let mut breakers = Metric::new(&names::BREAKER_STATE);
+    let mut latencies = Metric::new(&names::TARGET_LATENCY);
+    let mut terms = Metric::new(&names::TARGET_TERM);
+    let mut weights = Metric::new(&names::POOL_WEIGHT);
+    for target in &backends.targets {
+        let Some(state) = &target.state else { continue };
+        let name = [(attribute::BACKEND, state.backend.as_str()), (attribute::REQUEST_MODEL, &state.model)];
+        breakers.number(&name, breaker_number(state.breaker()));
+        latencies.number(&name, state.latency_seconds);
+        for (term, value) in [
+            ("success", state.success),
+            ("latency", state.latency_term),
+            ("cost", state.cost_term),
+            ("stability", state.stability_term),
+            ("quality", state.quality),
+        ] {
+            terms.number(&[name[0], name[1], (attribute::TERM, term)], value);
+        }
+        for pool in &target.pools {
+            let pool_name =
+                [(attribute::ROUTE, pool.route.as_str()), (attribute::CAPABILITY, &pool.capability)];
+            weights.number(&[name[0], name[1], pool_name[0], pool_name[1]], pool.weight);
+        }
+    }
+    vec![breakers, latencies, terms, weights]
+}
+
+/// As the metric's description says.
+fn breaker_number(state: BreakerState) -> f64 {
+    match state {
+        BreakerState::Unspecified | BreakerState::Closed => 0.0,
+        BreakerState::Ramp => 1.0,
+        BreakerState::HalfOpen => 2.0,
+        BreakerState::Open => 3.0,
+        BreakerState::Slow => 4.0,
     }
 }
 

@@ -7,9 +7,10 @@ mod support;
 use penstock_control_plane::StoreConfig;
 use penstock_control_plane::store::{Embedded, Store, Txn, keys};
 use penstock_proto::admin::v1::{
-    GetDecisionRequest, ListDecisionsRequest, ListNodesRequest, Node as NodeState, RollbackPolicyRequest,
+    GetDecisionRequest, ListBackendsRequest, ListDecisionsRequest, ListNodesRequest, Node as NodeState,
+    RollbackPolicyRequest,
 };
-use penstock_proto::fleet::v1::{Decision, Hello, NodeReport, Row};
+use penstock_proto::fleet::v1::{BreakerState, Decision, Hello, LiveState, NodeReport, OutcomeCount, Row};
 use support::control::{Control, config, document};
 use support::node::Node;
 use tonic::Code;
@@ -219,6 +220,8 @@ async fn a_report_that_is_sent_twice_is_counted_once() {
     let control = Control::embedded(&folder).await;
     control.version_of(&document("one")).await;
     let mut node = Node::connect(&url(&control), "n1").await;
+    node.snapshot().await;
+    node.live().await;
     let mut reports = node.reports().await;
     assert_eq!(reports.send(report(1, vec![row(10, 9)])).await, 1);
     assert_eq!(reports.send(report(1, vec![row(10, 9)])).await, 1);
@@ -228,9 +231,68 @@ async fn a_report_that_is_sent_twice_is_counted_once() {
     let mut reports = node.reports().await;
     assert_eq!(reports.send(report(1, vec![row(10, 9)])).await, 2);
     assert_eq!(reports.send(report(2, vec![row(20, 20)])).await, 2);
+    let target = support::eventually("the scores", async || {
+        let request = ListBackendsRequest::default();
+        let backends = control.state.clone().list_backends(request).await.unwrap().into_inner();
+        let found = backends.targets.into_iter().find(|target| target.state.as_ref().unwrap().backend == "a");
+        found.filter(|target| target.calls_per_second > 0.0)
+    })
+    .await;
+    assert!((target.calls_per_second * 60.0 - 30.0).abs() < 1e-6, "{}", target.calls_per_second);
+    assert_eq!(
+        target.state.unwrap().recent_calls,
+        29,
+        "the attempt that did not end well or badly is no call"
+    );
     let metrics = support::http::get(control.running.http_addr(), "/metrics").await.body;
     assert!(metrics.contains("penstock_reports_total 2"), "{metrics}");
     assert!(metrics.contains("penstock_reports_duplicate_total 3"), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_failing_target_loses_its_share_and_operators_see_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("one")).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    node.snapshot().await;
+    let share = |live: &LiveState, backend: &str| {
+        let target = live.targets.iter().position(|target| target.backend == backend).unwrap();
+        let pool = &live.pools[0];
+        assert!((pool.targets.iter().map(|weighted| weighted.weight).sum::<f64>() - 1.0).abs() < 1e-9);
+        pool.targets.iter().find(|weighted| weighted.target as usize == target).unwrap().weight
+    };
+    let first = node.live().await;
+    assert!((share(&first, "a") - 0.5).abs() < 0.01, "nothing is known yet");
+    let failed = |backend: &str, ok, failed| Row {
+        backend: backend.to_owned(),
+        failures: vec![OutcomeCount { outcome: "server_error".to_owned(), count: failed }],
+        ..row(ok + failed, ok)
+    };
+    let mut reports = node.reports().await;
+    let mut last = first;
+    for sequence in 1.. {
+        reports.send(report(sequence, vec![failed("a", 0, 100), failed("b", 100, 0)])).await;
+        last = node.live().await;
+        let target = last.targets.iter().find(|target| target.backend == "a").unwrap();
+        if target.breaker() == BreakerState::Open {
+            break;
+        }
+        assert!(sequence < 20, "{target:?}");
+    }
+    assert!(share(&last, "a") < 0.05, "{last:?}");
+    assert!(share(&last, "b") > 0.95);
+    assert_eq!(last.nodes, 1);
+    let backends =
+        control.state.clone().list_backends(ListBackendsRequest::default()).await.unwrap().into_inner();
+    let (a, b) = (&backends.targets[0], &backends.targets[1]);
+    assert_eq!((a.success_rate, b.success_rate), (0.0, 1.0));
+    assert_eq!((a.provider.as_str(), &a.capabilities), ("openai", &vec!["chat".to_owned()]));
+    assert_eq!((a.pools[0].route.as_str(), a.pools[0].capability.as_str()), ("everything", "chat"));
+    let metrics = support::http::get(control.running.http_addr(), "/metrics").await.body;
+    let open = "penstock_breaker_state{penstock_backend=\"a\",gen_ai_request_model=\"m\"} 3.0";
+    assert!(metrics.contains(open), "{metrics}");
+    assert!(metrics.contains("penstock_scoring_duration_seconds_count"), "{metrics}");
 }
 
 #[tokio::test]

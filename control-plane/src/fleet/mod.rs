@@ -22,6 +22,7 @@ use penstock_telemetry::{Histogram, names};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::evidence::Evidence;
 use crate::policy::Published;
 use crate::scoring::Scored;
 
@@ -35,6 +36,7 @@ pub(crate) struct Fleet {
     /// The policy served here.
     pub(crate) policy: String,
     pub(crate) nodes: Registry,
+    pub(crate) evidence: Mutex<Evidence>,
     pub(crate) decisions: Mutex<Decisions>,
     pub(crate) published: watch::Receiver<Option<Arc<Published>>>,
     pub(crate) scores: watch::Receiver<Option<Arc<Scored>>>,
@@ -51,6 +53,8 @@ pub(crate) struct Counters {
     pub(crate) nacks: AtomicU64,
     /// Seconds from a push to its acknowledgement.
     pub(crate) push_durations: Mutex<Histogram>,
+    /// Seconds of each tick of the scoring.
+    pub(crate) scoring_durations: Mutex<Histogram>,
 }
 
 impl Default for Counters {
@@ -61,6 +65,7 @@ impl Default for Counters {
             acks: AtomicU64::new(0),
             nacks: AtomicU64::new(0),
             push_durations: Mutex::new(Histogram::new(&names::POLICY_PUSH_DURATION)),
+            scoring_durations: Mutex::new(Histogram::new(&names::SCORING_DURATION)),
         }
     }
 }
@@ -75,6 +80,7 @@ impl Fleet {
         Self {
             policy,
             nodes: Registry::default(),
+            evidence: Mutex::new(Evidence::new(Instant::now())),
             decisions: Mutex::default(),
             published,
             scores,
@@ -84,16 +90,21 @@ impl Fleet {
     }
 
     /// Takes in a report, unless it is here already.
+    #[tracing::instrument(name = "report", level = "debug", skip_all, fields(
+        node = report.node_id, sequence = report.sequence, rows = report.rows.len(),
+    ))]
     pub(crate) fn take_report(&self, report: NodeReport) -> ReportAck {
         let now = Instant::now();
         let accepted = self.nodes.accept(&report, now);
-        let counter = if accepted.new { &self.counters.reports } else { &self.counters.duplicate_reports };
-        counter.fetch_add(1, Ordering::Relaxed);
-        if accepted.new {
+        if !accepted.new {
+            self.counters.duplicate_reports.fetch_add(1, Ordering::Relaxed);
+            return ReportAck { sequence: accepted.sequence };
+        }
+        self.counters.reports.fetch_add(1, Ordering::Relaxed);
+        self.evidence.lock().merge(&report, now);
+        if !report.decisions.is_empty() {
             let mut decisions = self.decisions.lock();
-            for decision in report.decisions {
-                decisions.push(decision);
-            }
+            report.decisions.into_iter().for_each(|decision| decisions.push(decision));
         }
         ReportAck { sequence: accepted.sequence }
     }

@@ -1,10 +1,11 @@
 //! Once a second: what the fleet saw becomes scores, shares and breaker states for every proxy.
 
+mod show;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use penstock_proto::admin::v1::ListBackendsResponse;
-use penstock_proto::fleet::v1::LiveState;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -26,20 +27,29 @@ pub(crate) struct Scored {
 pub(crate) async fn run(fleet: Arc<Fleet>, scores: watch::Sender<Option<Arc<Scored>>>) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut sequence = 0;
     loop {
         ticks.tick().await;
         let now = Instant::now();
         fleet.nodes.forget(now);
-        let Some(policy) = fleet.published.borrow().clone() else { continue };
-        sequence += 1;
-        let live = LiveState {
-            policy_version: policy.version.version,
-            sequence,
-            computed_unix_ms: unix_ms(),
-            ..LiveState::default()
-        };
-        let backends = ListBackendsResponse::default();
-        scores.send_replace(Some(Arc::new(Scored { frame: Frame::live(live), backends })));
+        if let Some(scored) = tick(&fleet, now) {
+            scores.send_replace(Some(Arc::new(scored)));
+        }
+        fleet.counters.scoring_durations.lock().record(now.elapsed().as_secs_f64());
     }
+}
+
+/// One tick; nothing before the first policy. A stable version that this build cannot compile leaves the last one in
+/// place: its scores are of use to whatever the nodes serve.
+#[tracing::instrument(name = "tick", level = "debug", skip_all)]
+fn tick(fleet: &Fleet, now: Instant) -> Option<Scored> {
+    let published = fleet.published.borrow().clone()?;
+    let (connected, _) = fleet.nodes.count();
+    let evidence = &mut *fleet.evidence.lock();
+    if let Some(policy) = &published.policy {
+        evidence.set_policy(policy, now);
+    }
+    let live = evidence.tick(published.version.version, connected as u32, now)?;
+    let live = show::live_state(&live, evidence, unix_ms());
+    let backends = published.policy.as_ref().map(|policy| show::backends(policy, &live, evidence, now));
+    Some(Scored { frame: Frame::live(live), backends: backends.unwrap_or_default() })
 }

@@ -65,5 +65,6 @@ fn breaker(state: BreakerState) -> &'static str {
         BreakerState::Open => "open",
         BreakerState::HalfOpen => "half-open",
         BreakerState::Ramp => "growing back",
+        BreakerState::Slow => "slow",
     }
 }

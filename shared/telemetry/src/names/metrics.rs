@@ -62,7 +62,7 @@ metrics! {
     LIVE_STATE_AGE = Gauge "penstock.live_state.age" "s" "Age of the newest scores and shares from the control plane";
 
     // Targets and pools, from either plane.
-    BREAKER_STATE = Gauge "penstock.breaker.state" "" "Breaker of a target: 0 closed, 1 growing back, 2 half-open, 3 open";
+    BREAKER_STATE = Gauge "penstock.breaker.state" "" "Breaker of a target: 0 closed, 1 growing back, 2 half-open, 3 open, 4 out for having become slow";
     POOL_WEIGHT = Gauge "penstock.pool.weight" "1" "Planned share of a target in its pool, by route and capability";
     TARGET_TERM = Gauge "penstock.target.term" "1" "Terms of a target's score, by backend, model and term";
     TARGET_LATENCY = Gauge "penstock.target.latency" "s" "Expected duration of a standard request, by backend and model";
