@@ -1,5 +1,4 @@
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::*;
 use crate::openai::view::chat;
@@ -109,7 +108,7 @@ proptest! {
         let result = replaced(&without, &new);
         prop_assert_eq!(result.replacen(&format!("\"model\":{},", quote(&new)), "", 1), without);
 prop_assert_eq!(&replaced(&with("null"), &new), &with(&quote(&new)));
-        prop_assert!(serde_json::from_str::<Value>(&result).is_ok());
+        prop_assert!(serde_json::from_str::<serde::de::IgnoredAny>(&result).is_ok());
         let view = chat(result.as_bytes()).unwrap();
         prop_assert_eq!(view.model.as_deref(), Some(new.as_str()));
     }
