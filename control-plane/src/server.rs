@@ -47,6 +47,12 @@ pub enum Error {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// The policy's name would not do as a part of keys and paths.
+    #[error("`{name}` cannot name a policy; use 1 to 64 of the characters a-z, 0-9, `-`, `_` and `.`")]
+    PolicyName {
+        /// As configured.
+        name: String,
+    },
     /// The policy to start with has errors.
     #[error("the initial policy has errors: correct them and start again")]
     InitialPolicy {
@@ -101,8 +107,9 @@ impl Running {
 /// waiting, the store is read; `/ready` tells when it has been. An etcd that does not answer is tried until it does.
 ///
 /// # Errors
-/// When an address cannot be bound, the store's file cannot be opened, or the initial policy has errors.
+/// When an address cannot be bound, the store's file cannot be opened, or the initial policy or its name is not valid.
 pub async fn start(config: Config) -> Result<Running, Error> {
+    check_policy_name(&config.policy_name)?;
     check_initial_policy(&config).await?;
     let grpc = bind(config.grpc_listen, "--grpc-listen").await?;
     let http = bind(config.http_listen, "--http-listen").await?;
@@ -170,6 +177,14 @@ async fn serve_grpc(listener: TcpListener, service: Service, fleet: Arc<Fleet>, 
     if let Err(error) = served.await {
         tracing::error!(error = &error as &dyn std::error::Error, "the gRPC server ended");
     }
+}
+
+fn check_policy_name(name: &str) -> Result<(), Error> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(allowed) {
+        return Err(Error::PolicyName { name: name.to_owned() });
+    }
+    Ok(())
 }
 
 async fn check_initial_policy(config: &Config) -> Result<(), Error> {

@@ -7,7 +7,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use penstock_control_plane::store::{Error, Etcd, Event, Reason, Store, Timing, Txn};
-use support::etcd::EtcdProcess;
+use support::etcd::{Cluster, EtcdProcess};
 use support::proxy::Proxy;
 use support::replica::Replica;
 
@@ -180,6 +180,27 @@ async fn a_member_that_is_gone_is_left_for_the_next_one() {
     assert_eq!(store.get("/p/1").await.unwrap().unwrap().value.as_ref(), b"a");
 }
 
+/// CP-03: the member in use stops answering, its connection stays open.
+#[tokio::test]
+async fn a_watch_moves_on_when_its_member_of_a_cluster_freezes() {
+    let cluster = Cluster::start().await;
+    let store = Etcd::connect(&cluster.urls(), TIMING).await.unwrap();
+    put(&store, "/p/1", "a").await;
+    let mut watch = Replica::new(store.watch("/p/", None));
+    watch.until("/p/1", "a").await;
+    while watch.step().await != Event::Progress {}
+    cluster.freeze(0);
+    let others = Etcd::connect(&cluster.urls()[1..], TIMING).await.unwrap();
+    let write = async || others.commit(Txn::default().put("/p/2", "b")).await.ok();
+    support::eventually("a new leader", write).await;
+    let written = Instant::now();
+    watch.until("/p/2", "b").await;
+    assert!(written.elapsed() < Duration::from_secs(15), "{:?}", written.elapsed());
+    assert_eq!(watch.resyncs, [Reason::Opened]);
+    put(&store, "/p/3", "c").await;
+    watch.until("/p/3", "c").await;
+}
+
 #[tokio::test]
 async fn a_value_over_the_limit_of_etcd_is_called_too_large() {
     let process = EtcdProcess::start().await;
@@ -193,4 +214,6 @@ async fn an_address_that_is_none_is_refused_with_an_example() {
     let refused = Etcd::connect(&["http://a b".to_owned()], TIMING).await.unwrap_err();
     assert!(refused.to_string().contains("http://127.0.0.1:2379"), "{refused}");
     assert!(Etcd::connect(&[], TIMING).await.is_err());
+    let tls = Etcd::connect(&["https://etcd:2379".to_owned()], TIMING).await.unwrap_err();
+    assert!(matches!(tls, Error::Tls { .. }), "{tls:?}");
 }

@@ -361,6 +361,17 @@ async fn a_control_plane_does_not_start_with_an_initial_policy_that_has_errors()
 }
 
 #[tokio::test]
+async fn a_control_plane_does_not_start_with_a_name_that_would_break_keys() {
+    for name in ["", "a/b", "Default", "ü", &"x".repeat(65)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = config(StoreConfig::Embedded(folder.path().join("store.redb")));
+        settings.policy_name = name.to_owned();
+        let Err(error) = start(settings).await else { panic!("{name:?}") };
+        assert!(error.to_string().contains("a-z, 0-9"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_control_plane_does_not_start_on_a_port_that_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

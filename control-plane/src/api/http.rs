@@ -50,6 +50,11 @@ pub(crate) fn router(service: Service, readiness: Readiness, metrics: MetricsSou
         .route("/decisions/{id}", get(decision))
         .route("/audit", get(audit))
         .fallback(async || Failure::new(Kind::NotFound, "not_found", "there is nothing at this path"))
+        .method_not_allowed_fallback(async || {
+            let message =
+                "this path takes another method: changes are made with POST, all else is read with GET";
+            Failure::new(Kind::MethodNotAllowed, "method_not_allowed", message)
+        })
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(middleware::from_fn(same_origin))
         .with_state(service);

@@ -4,10 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use penstock_proto::fleet::v1::Decision;
+use prost::Message;
 
 const RECENT: usize = 2000;
 /// Kept beside the recent ones, so that a flood of good ones does not wash them away.
 const FAILED: usize = 500;
+
+/// A record is a few hundred bytes per candidate; what is larger than this is given up, so that memory is bounded too.
+const RECORD_LIMIT: usize = 64 << 10;
 
 /// A bounded buffer; the oldest records go first.
 #[derive(Debug, Default)]
@@ -18,6 +22,10 @@ pub(crate) struct Decisions {
 
 impl Decisions {
     pub(crate) fn push(&mut self, decision: Decision) {
+        if decision.encoded_len() > RECORD_LIMIT {
+            tracing::debug!(id = decision.id, "a decision record is too large to be kept");
+            return;
+        }
         let decision = Arc::new(decision);
         if !decision.error_code.is_empty() {
             keep(&mut self.failed, FAILED, Arc::clone(&decision));
@@ -69,6 +77,13 @@ mod tests {
         assert!(decisions.find("d1").is_none(), "aged out");
         assert_eq!(decisions.find("r5000").unwrap().id, "d5000");
         assert_eq!((decisions.recent.len(), decisions.failed.len()), (RECENT, 1));
+    }
+
+    #[test]
+    fn a_record_of_absurd_size_is_not_kept() {
+        let mut decisions = Decisions::default();
+        decisions.push(Decision { route: "r".repeat(RECORD_LIMIT), ..decision(1, "") });
+        assert!(decisions.find("d1").is_none());
     }
 
     #[test]

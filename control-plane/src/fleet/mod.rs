@@ -21,6 +21,7 @@ use penstock_proto::fleet::v1::{NodeReport, ReportAck};
 use penstock_telemetry::{Histogram, names};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 
 use crate::evidence::Evidence;
 use crate::policy::Published;
@@ -93,12 +94,14 @@ impl Fleet {
     #[tracing::instrument(name = "report", level = "debug", skip_all, fields(
         node = report.node_id, sequence = report.sequence, rows = report.rows.len(),
     ))]
-    pub(crate) fn take_report(&self, report: NodeReport) -> ReportAck {
+    pub(crate) fn take_report(&self, report: NodeReport) -> Result<ReportAck, Status> {
+        check_id(&report.node_id)?;
+        check_id(&report.incarnation)?;
         let now = Instant::now();
         let accepted = self.nodes.accept(&report, now);
         if !accepted.new {
             self.counters.duplicate_reports.fetch_add(1, Ordering::Relaxed);
-            return ReportAck { sequence: accepted.sequence };
+            return Ok(ReportAck { sequence: accepted.sequence });
         }
         self.counters.reports.fetch_add(1, Ordering::Relaxed);
         self.evidence.lock().merge(&report, now);
@@ -106,6 +109,18 @@ impl Fleet {
             let mut decisions = self.decisions.lock();
             report.decisions.into_iter().for_each(|decision| decisions.push(decision));
         }
-        ReportAck { sequence: accepted.sequence }
+        Ok(ReportAck { sequence: accepted.sequence })
     }
+}
+
+/// Longest id of a node or of one of its processes.
+const ID_LIMIT: usize = 128;
+
+fn check_id(id: &str) -> Result<(), Status> {
+    if id.is_empty() || id.len() > ID_LIMIT {
+        return Err(Status::invalid_argument(format!(
+            "ids of nodes and incarnations have 1 to {ID_LIMIT} bytes"
+        )));
+    }
+    Ok(())
 }

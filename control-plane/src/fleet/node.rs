@@ -7,6 +7,9 @@ use penstock_proto::fleet::v1::{Nack, NodeHealth, NodeIdentity, Problem};
 
 use super::sequence::Sequences;
 
+/// Problems of a refused version that are kept.
+const MAX_PROBLEMS: usize = 100;
+
 /// A node that is connected, or was not long ago.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -87,8 +90,9 @@ impl Node {
         latency
     }
 
-    pub(super) fn nacked(&mut self, nack: Nack) {
+    pub(super) fn nacked(&mut self, mut nack: Nack) {
         self.pushed.take_if(|pushed| pushed.nonce == nack.nonce);
+        nack.problems.truncate(MAX_PROBLEMS);
         self.nacked = Some(Nacked { version: nack.version, problems: nack.problems });
     }
 

@@ -76,10 +76,7 @@ impl StreamingService<NodeReport> for Report {
         let stop = self.0.stop.clone().cancelled_owned();
         let acks =
             stream::unfold((Arc::clone(&self.0), request.into_inner()), async |(fleet, mut reports)| {
-                let ack = match reports.message().await.transpose()? {
-                    Ok(report) => Ok(fleet.take_report(report)),
-                    Err(status) => Err(status),
-                };
+                let ack = reports.message().await.transpose()?.and_then(|report| fleet.take_report(report));
                 Some((ack, (fleet, reports)))
             });
         ready(Ok(Response::new(acks.take_until(stop).boxed())))

@@ -11,15 +11,12 @@ use tonic::{Status, Streaming};
 use tracing::Instrument;
 
 use super::registry::Session;
-use super::{Fleet, Frame};
+use super::{Fleet, Frame, check_id};
 use crate::policy::Published;
 use crate::scoring::Scored;
 
 /// How long a node may take to say who it is.
 const HELLO_DEADLINE: Duration = Duration::from_secs(10);
-
-/// Longest node id.
-const ID_LIMIT: usize = 128;
 
 pub(super) type Outbox = mpsc::Sender<Result<Frame, Status>>;
 
@@ -47,10 +44,7 @@ async fn hello(fleet: &Fleet, inbound: &mut Streaming<SubscribeRequest>) -> Resu
     let Some(SubscribeRequest { message: Some(Message::Hello(hello)) }) = first? else {
         return Err(Status::invalid_argument("the first message must be Hello"));
     };
-    let id_length = hello.node.as_ref().map_or(0, |node| node.id.len());
-    if id_length == 0 || id_length > ID_LIMIT {
-        return Err(Status::invalid_argument(format!("a node id has 1 to {ID_LIMIT} bytes")));
-    }
+    check_id(hello.node.as_ref().map_or("", |node| &node.id))?;
     if !hello.policy.is_empty() && hello.policy != fleet.policy {
         let served = &fleet.policy;
         return Err(Status::failed_precondition(format!(

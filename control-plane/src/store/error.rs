@@ -46,6 +46,14 @@ pub enum Error {
         /// What the system says.
         source: Source,
     },
+    /// An etcd URL with TLS.
+    #[error(
+        "`{url}` asks for TLS, which connections to etcd do not have; use http:// within a trusted network"
+    )]
+    Tls {
+        /// As configured.
+        url: String,
+    },
     /// An etcd URL that is none.
     #[error("`{url}` is not an etcd address; write it like http://127.0.0.1:2379")]
     Address {

@@ -5,8 +5,42 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+/// Three members.
+pub(crate) struct Cluster {
+    members: Vec<EtcdProcess>,
+}
+
+impl Cluster {
+    /// Starts it and waits until every member answers.
+    pub(crate) async fn start() -> Self {
+        let mut members: Vec<_> = (1..=3).map(EtcdProcess::member).collect();
+        let all: Vec<_> = members.iter().map(EtcdProcess::as_peer).collect();
+        for member in &mut members {
+            member.cluster = all.join(",");
+            member.child = Some(member.spawn());
+        }
+        for member in &mut members {
+            member.answers().await;
+        }
+        Self { members }
+    }
+
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.members.iter().map(EtcdProcess::url).collect()
+    }
+
+    /// The member keeps its connections and does nothing any more.
+    pub(crate) fn freeze(&self, member: usize) {
+        let id = self.members[member].child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
+    }
+}
+
 /// One member with its data in a temporary folder. Killed when dropped.
 pub(crate) struct EtcdProcess {
+    name: String,
+    /// All members with their peer addresses.
+    cluster: String,
     folder: TempDir,
     client_port: u16,
     peer_port: u16,
@@ -16,17 +50,31 @@ pub(crate) struct EtcdProcess {
 impl EtcdProcess {
     /// Starts it and waits until it answers.
     pub(crate) async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (client_port, peer_port) = (super::free_port(), super::free_port());
-        let mut process = Self { folder, client_port, peer_port, child: None };
+        let mut process = Self::stopped();
         process.restart().await;
         process
     }
 
     /// Prepares one that is not running yet.
     pub(crate) fn stopped() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        Self { folder, client_port: super::free_port(), peer_port: super::free_port(), child: None }
+        let mut process = Self::member(1);
+        process.cluster = process.as_peer();
+        process
+    }
+
+    fn member(number: u32) -> Self {
+        Self {
+            name: format!("n{number}"),
+            cluster: String::new(),
+            folder: tempfile::tempdir().unwrap(),
+            client_port: super::free_port(),
+            peer_port: super::free_port(),
+            child: None,
+        }
+    }
+
+    fn as_peer(&self) -> String {
+        format!("{}=http://127.0.0.1:{}", self.name, self.peer_port)
     }
 
     /// Where clients connect.
@@ -56,6 +104,10 @@ impl EtcdProcess {
     pub(crate) async fn restart(&mut self) {
         self.kill();
         self.child = Some(self.spawn());
+        self.answers().await;
+    }
+
+    async fn answers(&mut self) {
         super::within("etcd to answer", async {
             while self.client().await.get("ready?", None).await.is_err() {
                 let exited = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
@@ -84,13 +136,13 @@ impl EtcdProcess {
         let url = self.url();
         let peer = format!("http://127.0.0.1:{}", self.peer_port);
         Command::new(&program)
-            .arg("--name=n1")
+            .arg(format!("--name={}", self.name))
             .arg(format!("--data-dir={}", self.folder.path().display()))
             .arg(format!("--listen-client-urls={url}"))
             .arg(format!("--advertise-client-urls={url}"))
             .arg(format!("--listen-peer-urls={peer}"))
             .arg(format!("--initial-advertise-peer-urls={peer}"))
-            .arg(format!("--initial-cluster=n1={peer}"))
+            .arg(format!("--initial-cluster={}", self.cluster))
             .args(["--logger=zap", "--log-level=error"])
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())

@@ -36,6 +36,9 @@ impl Endpoints {
             .with_require_leader(true);
         let mut members = Vec::with_capacity(urls.len());
         for url in urls {
+            if url.starts_with("https://") {
+                return Err(Error::Tls { url: url.clone() });
+            }
             let client = Client::connect([url], Some(options.clone())).await;
             members
                 .push(client.map_err(|source| Error::Address { url: url.clone(), source: source.into() })?);
