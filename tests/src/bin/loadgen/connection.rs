@@ -75,7 +75,7 @@ fn request_body(stream: bool) -> Bytes {
                 {"role": "user", "content": text},
             ],
             "temperature": 0.7,
-            "max_tokens": 256,
+            "max_tokens": 512,
             "stream": stream,
         })
         .to_string()
