@@ -1,5 +1,7 @@
 //! A simulated service over real sockets.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail at once")]
+
 mod client;
 mod faults;
 
