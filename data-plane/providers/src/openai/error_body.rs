@@ -150,6 +150,8 @@ fn without_addresses(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn message(body: &str) -> Option<String> {
@@ -210,5 +212,16 @@ mod tests {
         let body = build("invalid_request_error", "invalid_json", "say \"please\"", None);
         let expected = r#"{"error":{"message":"say \"please\"","type":"invalid_request_error","param":null,"code":"invalid_json"}}"#;
         assert_eq!(body, expected.as_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_service_says_is_bounded_and_harmless(body in prop::collection::vec(any::<u8>(), 0..512), text in any::<String>()) {
+            let _ = VendorError::read(&body);
+            let shown = message(&serde_json::json!({"error": {"message": format!("{text} https://{text} {text}")}}).to_string());
+            if let Some(shown) = shown {
+                prop_assert!(!shown.contains("://") && !shown.chars().any(char::is_control) && shown.len() <= MAX_MESSAGE);
+            }
+        }
     }
 }

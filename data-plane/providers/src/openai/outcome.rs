@@ -158,7 +158,8 @@ pub(crate) fn in_band(json: &[u8]) -> Option<(Outcome, VendorError)> {
     // Nearly every answer is without: do not parse it to find that out.
     memchr::memmem::find(json, b"\"error")?;
     let top: Top<'_> = serde_json::from_slice(json).ok()?;
-    top.error.or(top.error_code)?;
+    let says_so = |value: &&RawValue| !matches!(value.get(), "\"\"" | "{}" | "[]" | "false" | "0");
+    top.error.filter(says_so).or(top.error_code.filter(says_so))?;
     let error = VendorError::read(json);
     Some((named_or_server_error(&error), error))
 }
@@ -260,6 +261,7 @@ mod tests {
     fn a_success_must_be_a_whole_json_object_without_an_error() {
         assert_eq!(outcome(200, r#"{"choices":[],"error":null}"#), Outcome::Ok);
         assert_eq!(outcome(200, r#"{"choices":[],"x":{"error":{"code":1}}}"#), Outcome::Ok);
+        assert_eq!(outcome(200, r#"{"choices":[],"error":"","error_code":0}"#), Outcome::Ok);
         assert_eq!(outcome(200, r#"{"choices":["#), Outcome::InvalidResponse);
         assert_eq!(outcome(200, "garbage"), Outcome::InvalidResponse);
         assert_eq!(outcome(200, ""), Outcome::InvalidResponse);

@@ -5,6 +5,7 @@
 mod client;
 mod faults;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -145,20 +146,30 @@ async fn the_same_seed_gives_the_same_failures_in_the_same_order() {
 
 #[tokio::test]
 async fn a_full_service_queues_and_then_refuses() {
-    let service = service(|config| {
-        config.capacity = Some(Capacity { concurrent: 1, queue: 1 });
-        config.latency = Latency::Fixed(Duration::from_millis(300));
-    })
-    .await;
-    let start = Instant::now();
-    let (a, b, c) = tokio::join!(chat(&service, false), chat(&service, true), chat(&service, false));
-    let mut statuses = [a.status, b.status, c.status];
-    statuses.sort_unstable();
-    assert_eq!(statuses, [200, 200, 503]);
-    assert!(start.elapsed() >= Duration::from_millis(600), "the second waited for the first");
+    let service = Arc::new(
+        service(|config| {
+            config.capacity = Some(Capacity { concurrent: 1, queue: 1 });
+            config.tokens_per_second = 1.0;
+            config.answer_tokens = 1000;
+        })
+        .await,
+    );
+    let mut short = chat_body(false);
+    short["max_tokens"] = json!(1);
+    let spawn = |body: Value| {
+        let service = Arc::clone(&service);
+        tokio::spawn(async move { post(&service, "/v1/chat/completions", &body).await.status })
+    };
+    let long = spawn(chat_body(true));
+    until(|| service.stats().in_flight == 1).await;
+    let queued = spawn(short.clone());
+    until(|| service.stats().in_flight == 2).await;
+    assert_eq!(spawn(short).await.unwrap(), 503);
+    assert!(!queued.is_finished());
+    long.abort();
+    assert_eq!(queued.await.unwrap(), 200, "it got the slot of the one that left");
     let stats = service.stats();
-    assert_eq!((stats.ok, stats.overloaded, stats.in_flight, stats.max_in_flight), (2, 1, 0, 3));
-    assert_eq!(chat(&service, false).await.status, 200, "slots and places were given back");
+    assert_eq!((stats.ok, stats.overloaded, stats.cancelled, stats.max_in_flight), (1, 1, 1, 3));
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn watch(reads: &[&[u8]]) -> SseWatch {
@@ -184,4 +186,28 @@ fn cost_stays_linear_when_every_byte_is_a_read_of_its_own() {
         watch.feed(std::slice::from_ref(byte));
     }
     assert_eq!(watch.events(), 2000);
+}
+
+proptest! {
+    #[test]
+    fn what_is_seen_does_not_depend_on_how_the_reads_are_cut(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            ROLE, TEXT, STOP, DONE,
+            b": keep-alive\n\n",
+            b"data: {\"error\":{\"code\":429}}\r\n\r\n",
+            b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\n",
+            b"data: {\"choices\":\ndata: []}\n\n",
+            b"event: error\rdata: no\r\r",
+            b"\xff\x00data: {\"error\":",
+        ]), 0..12),
+        size in 1_usize..40,
+    ) {
+        let body = parts.concat();
+        let (whole, cut) = (ended(&[&body]), ended(&body.chunks(size).collect::<Vec<_>>()));
+        prop_assert_eq!(whole.outcome(), cut.outcome());
+        prop_assert_eq!(whole.error(), cut.error());
+        prop_assert_eq!(whole.usage(), cut.usage());
+        prop_assert_eq!((whole.first_token(), whole.is_complete()), (cut.first_token(), cut.is_complete()));
+        prop_assert_eq!((whole.events(), whole.strays(), whole.comments()), (cut.events(), cut.strays(), cut.comments()));
+    }
 }
