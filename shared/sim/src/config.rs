@@ -60,6 +60,13 @@ impl ServiceConfig {
     }
 }
 
+impl Default for ServiceConfig {
+    /// One of the name `sim`.
+    fn default() -> Self {
+        Self::new("sim")
+    }
+}
+
 /// Slots, and places to wait for one. When all are taken, a call is refused with 503.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
