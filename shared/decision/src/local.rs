@@ -16,6 +16,8 @@ pub const WINDOW_SECONDS: u64 = 10;
 const LATENCY_PRIOR: f64 = 2.0;
 /// How many the fleet's success rate stands for.
 const SUCCESS_PRIOR: f64 = 5.0;
+/// The newest so many observations are enough; older ones would only hide a change.
+const MOST_SAMPLES: f64 = 32.0;
 /// Mean times to the first token that a request may wait before it counts as slow: requests differ in size.
 const PATIENCE: f64 = 4.0;
 
@@ -38,18 +40,25 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// Sums up slots, each with its age in whole seconds.
+    /// Sums up slots, each with its age in whole seconds, in any order.
     #[must_use]
     pub fn new(slots: impl IntoIterator<Item = (u64, Slot)>) -> Self {
-        let mut recent = Self::default();
+        let mut by_age = [Slot::default(); WINDOW_SECONDS as usize];
         for (age, slot) in slots {
-            if slot == Slot::default() || age >= WINDOW_SECONDS {
+            if let Some(place) = by_age.get_mut(age as usize) {
+                *place = slot;
+            }
+        }
+        let mut recent = Self::default();
+        for (age, slot) in by_age.iter().enumerate() {
+            let room = MOST_SAMPLES - recent.success.den;
+            let count = f64::from(slot.ok) + f64::from(slot.failed);
+            if count == 0.0 || room <= 0.0 {
                 continue;
             }
-            let kept = decay(age as f64, TAU);
-            let (ok, failed) = (f64::from(slot.ok) * kept, f64::from(slot.failed) * kept);
-            recent.latency.add(slot.latency_sum_us as f64 / 1e6 * kept, ok);
-            recent.success.add(ok, ok + failed);
+            let kept = decay(age as f64, TAU).min(room / count);
+            recent.latency.add(slot.latency_sum_us as f64 / 1e6 * kept, f64::from(slot.ok) * kept);
+            recent.success.add(f64::from(slot.ok) * kept, count * kept);
         }
         recent
     }

@@ -17,13 +17,11 @@ use penstock_model::live::{LiveState, TargetLive};
 use penstock_model::policy::{Policy, Pool, PoolId, TargetId};
 use penstock_stats::decay;
 
-use crate::score::{MATCH_REWARD, Observed, Term, score_pool};
+use crate::score::{MATCH_REWARD, Observed, Term, UNKNOWN, score_pool};
 
 /// Beyond this age shares drift back.
 const DRIFT_AFTER: f64 = 600.0;
 const DRIFT_TAU: f64 = 600.0;
-/// What is assumed of a target that nothing is known about.
-const UNKNOWN: Observed = Observed { latency: 1.0, success: 0.95, variation: 0.0 };
 
 /// What a proxy expects of one candidate of a pool.
 #[derive(Debug, Clone, PartialEq)]

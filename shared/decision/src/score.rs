@@ -34,6 +34,9 @@ const QUALITY_SHARPNESS: f64 = 4.0;
 /// Success below this is taken for this, so that costs stay finite.
 const LEAST_SUCCESS: f64 = 0.05;
 
+/// What is assumed of a target that nothing is known about.
+pub(crate) const UNKNOWN: Observed = Observed { latency: 1.0, success: 0.95, variation: 0.0 };
+
 /// What is known about a target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observed {

@@ -2,48 +2,40 @@
 //!
 //! ```text
 //!  Well ──failing or suddenly slow──▶ Out ──`probes` good answers──▶ Returning ──ramp──▶ Well
-//!   ▲                                  ▲                                │
-//!   └──────────────────────────────────┴────────────────────────────────┘ again
+//!                                      ▲                                │
+//!                                      └────────────────────────────────┘ again
 //! ```
 //!
 //! While it is out, a target gets a trickle of about one request a second, fleet-wide, which finds out when it is well
 //! again. That trickle is a weight like any other, so probing needs no coordination among proxies.
 //!
 //! *Failing*: the failure rate is above the policy's ratio beyond doubt (Wilson's lower bound), or enough nodes have
-//! opened their own breakers. *Slow*: several times slower than it used to be itself. The weights follow the score in
-//! steps that cannot oscillate, which takes ten seconds over a factor of ten; a sudden change of that size is no noise
-//! and need not be waited for. A target that is slow by nature has never been faster than itself, and is left to the
-//! weights. So is one that has been slow for minutes: the baseline follows.
+//! opened their own breakers. *Slow*: several times slower than it used to be itself, and more so than any peer. The
+//! weights follow the score in steps that cannot oscillate, which takes ten seconds over a factor of ten; a sudden change
+//! of that size is no noise and need not be waited for. The comparison with peers tells a sick target from a crowded
+//! pool: when all of them slow down, taking one out would only bring down the next.
 
 use penstock_model::policy::BreakerSettings;
-use penstock_stats::{Decayed, decay, wilson_lower};
+use penstock_stats::{Decayed, wilson_lower};
 
 use super::Gauges;
 use crate::breaker::ramp_factor;
 
-/// Slow is so many times the baseline.
-const SLOW: f64 = 3.0;
-/// Well again is less than so many times the baseline.
-const FAST_AGAIN: f64 = 2.0;
-/// How fast the baseline forgets, seconds.
-const BASELINE_TAU: f64 = 600.0;
-/// Seconds of baseline before anything can be called slow.
-const LEAST_BASELINE: f64 = 3.0;
-/// What a second that is suspiciously slow adds to the baseline, where others add 1.
-const SUSPICIOUS: f64 = 0.1;
-/// A request is overdue after so many mean times to the first token ...
-const OVERDUE: f64 = 4.0;
-/// ... and a target stalls when this many standard deviations more requests wait than its rate explains.
-const CROWD_SIGMAS: f64 = 4.0;
-/// Calls that the windows of 2, 10 and 60 seconds must hold before their failure rate counts.
-const LEAST_CALLS: [u64; 3] = [50, 50, 20];
-/// Share of the nodes, and number of them (all, where there are fewer), whose own breakers decide for the fleet.
-const QUORUM_SHARE: f64 = 0.3;
-const QUORUM_NODES: u32 = 3;
+/// Slow is so many times slower than normal, and than the peer that is nearest to normal.
+const SLOW: f64 = 2.5;
 /// So many times slow within a minute is a pattern: the weights deal with it, for so long.
 const MOST_SLOW_SPELLS: usize = 3;
 const SPELLS_WITHIN: f64 = 60.0;
 const LEFT_ALONE_FOR: f64 = 300.0;
+/// Share of the nodes, and number of them (all, where there are fewer), whose own breakers decide for the fleet.
+const QUORUM_SHARE: f64 = 0.3;
+const QUORUM_NODES: u32 = 3;
+/// Good answers that a failure undoes while the target is out; a slow answer undoes one.
+const FAILURE_UNDOES: f64 = 2.0;
+/// What each good answer adds to the trickle.
+const GOOD_ANSWER_ADDS: f64 = 4.0;
+/// Two standard deviations: 97.5 % sure.
+const BEYOND_DOUBT: f64 = 1.96;
 
 /// Where the fleet's breaker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,33 +52,42 @@ pub enum Phase {
     Slow,
 }
 
-/// What one tick has seen of a target.
+/// What a target gets of the requests that its weight would bring it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Share {
+    /// So much: 1, less while it comes back.
+    Part(f64),
+    /// So many times the trickle for targets that are out: more with each good answer.
+    Trickle(f64),
+}
+
+/// Calls and failures of a window.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) calls: u64,
+    pub(super) failures: u64,
+}
+
+/// What one tick has brought.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signs {
     pub(super) now: f64,
-    /// Good answers and failures since the last tick.
-    pub(super) ok: f64,
+    /// Good answers since the last tick with their latency, failures, and whether these answers were slow ones.
+    pub(super) answers: Decayed,
     pub(super) failed: f64,
-    /// Mean latency and time to the first token of these good answers.
-    pub(super) latency: Option<f64>,
-    pub(super) first_token: Option<f64>,
-    /// Faded mean latency, if there are enough samples to trust it.
-    pub(super) smoothed_latency: Option<f64>,
-    /// Attempts started per second.
-    pub(super) rate: f64,
+    pub(super) slow_answers: bool,
+    /// How many times slower than normal, and the least of that among the peers; `None` when that cannot be said.
+    pub(super) slowness: Option<f64>,
+    pub(super) peers: Option<f64>,
     pub(super) gauges: Gauges,
-    /// Calls and failures of the last 2, 10 and 60 seconds.
-    pub(super) windows: [(u64, u64); 3],
+    /// The last 1, 2, 10 and 60 seconds.
+    pub(super) windows: [Counts; 4],
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     state: State,
-    /// What is normal for this target: means of seconds, not of requests.
-    latency: Decayed,
-    first_token: Decayed,
-    last_tick: f64,
     /// When it became slow, the last few times.
     slow_spells: Vec<f64>,
     left_alone_until: f64,
@@ -109,25 +110,11 @@ enum State {
 impl Health {
     /// Moves on by a tick. When the target comes back, returns the good answers that brought it back.
     pub(super) fn tick(&mut self, signs: &Signs, breaker: &BreakerSettings) -> Option<Decayed> {
-        let failing = is_failing(signs, breaker);
-        let slow = self.is_slow(signs);
-        self.learn(signs);
+        let (failing, slow) = (is_failing(signs, breaker), self.is_slow(signs));
         match &mut self.state {
             State::Out { failing: was_failing, good } => {
                 *was_failing |= failing;
-                let slow_answers = self
-                    .latency
-                    .mean()
-                    .zip(signs.latency)
-                    .is_some_and(|(base, latency)| latency > FAST_AGAIN * base);
-                let bad = signs.failed + if slow_answers { signs.ok } else { 0.0 };
-                if bad > 0.0 {
-                    // Stragglers from before its recovery fail late; each costs what two good answers earn.
-                    good.cap((good.den - 2.0 * bad).max(0.0));
-                }
-                if !slow_answers {
-                    good.add(signs.latency.unwrap_or(0.0) * signs.ok, signs.ok);
-                }
+                count_good(good, signs);
                 let good = *good;
                 if good.den >= f64::from(breaker.probes) {
                     self.state = State::Returning { since: signs.now };
@@ -135,7 +122,7 @@ impl Health {
                 }
             }
             State::Well | State::Returning { .. } if failing || slow => {
-                if slow && !failing {
+                if !failing {
                     self.remember_spell(signs.now);
                 }
                 self.state = State::Out { failing, good: Decayed::default() };
@@ -162,53 +149,18 @@ impl Health {
         }
     }
 
-    /// The part of its share the target gets; `None` while it is out.
-    pub(super) fn share(&self, now: f64, breaker: &BreakerSettings) -> Option<f64> {
+    /// What the target gets.
+    pub(super) fn share(&self, now: f64, breaker: &BreakerSettings) -> Share {
         match self.state {
-            State::Well => Some(1.0),
-            State::Out { .. } => None,
-            State::Returning { since } => Some(ramp_factor(now - since, breaker.ramp.as_secs_f64())),
+            State::Well => Share::Part(1.0),
+            State::Out { good, .. } => Share::Trickle(1.0 + GOOD_ANSWER_ADDS * good.den),
+            State::Returning { since } => Share::Part(ramp_factor(now - since, breaker.ramp.as_secs_f64())),
         }
-    }
-
-    /// What the requests that are being waited for say about the latency: at least this; `None` when there is nothing
-    /// unusual about them.
-    ///
-    /// One request that takes long is normal, and so are many that wait at a busy target. A stall is both at once: an
-    /// overdue one, and more of them than rate times time to the first token explains.
-    pub(super) fn stalled_latency(&self, signs: &Signs) -> Option<f64> {
-        let first_token = self.first_token.mean().filter(|_| self.first_token.den >= LEAST_BASELINE)?;
-        let expected = signs.rate * first_token;
-        let crowd = expected + CROWD_SIGMAS * (expected.sqrt() + 1.0);
-        let gauges = &signs.gauges;
-        if gauges.oldest_wait < OVERDUE * first_token || (gauges.waiting as f64) < crowd {
-            return None;
-        }
-        Some(self.latency.mean()? * gauges.oldest_wait / first_token)
     }
 
     fn is_slow(&self, signs: &Signs) -> bool {
-        if signs.now < self.left_alone_until || self.latency.den < LEAST_BASELINE {
-            return false;
-        }
-        let Some(base) = self.latency.mean() else { return false };
-        self.stalled_latency(signs).or(signs.smoothed_latency).is_some_and(|latency| latency > SLOW * base)
-    }
-
-    /// Lets the baseline follow: quickly while all is well, slowly otherwise.
-    fn learn(&mut self, signs: &Signs) {
-        let kept = decay(signs.now - self.last_tick, BASELINE_TAU);
-        self.last_tick = signs.now;
-        for (baseline, new) in
-            [(&mut self.latency, signs.latency), (&mut self.first_token, signs.first_token)]
-        {
-            baseline.fade(kept);
-            let Some(new) = new else { continue };
-            let suspicious = baseline.mean().is_some_and(|mean| new > FAST_AGAIN * mean);
-            let out = matches!(self.state, State::Out { .. });
-            let weight = if suspicious || out { SUSPICIOUS } else { 1.0 };
-            baseline.add(new * weight, weight);
-        }
+        let judged = signs.slowness.zip(signs.peers).filter(|_| signs.now >= self.left_alone_until);
+        judged.is_some_and(|(slowness, peers)| slowness > SLOW * peers.max(1.0))
     }
 
     fn remember_spell(&mut self, now: f64) {
@@ -221,17 +173,31 @@ impl Health {
     }
 }
 
+/// Counts the good answers of a target that is out. Stragglers from before its recovery end late, so a bad one does not
+/// undo everything.
+fn count_good(good: &mut Decayed, signs: &Signs) {
+    let answers = signs.answers;
+    let (fine, undone) = if signs.slow_answers { (0.0, answers.den) } else { (answers.den, 0.0) };
+    let kept = good.den + fine - undone - FAILURE_UNDOES * signs.failed;
+    if fine > 0.0 {
+        good.add(answers.num, fine);
+    }
+    good.cap(kept.max(0.0));
+}
+
 fn is_failing(signs: &Signs, breaker: &BreakerSettings) -> bool {
-    let beyond_doubt = signs.windows.iter().zip(LEAST_CALLS).any(|(&(calls, failures), least)| {
-        calls >= least && wilson_lower(failures as f64, calls as f64, 1.96) > breaker.failure_ratio
+    let beyond_doubt = signs.windows.iter().any(|window| {
+        let least = wilson_lower(window.failures as f64, window.calls as f64, BEYOND_DOUBT);
+        window.calls >= u64::from(breaker.minimum_calls) && least > breaker.failure_ratio
     });
     let gauges = &signs.gauges;
     let quorum = gauges.nodes_open > 0
         && gauges.nodes_open >= QUORUM_NODES.min(gauges.nodes_using)
         && f64::from(gauges.nodes_open) >= QUORUM_SHARE * f64::from(gauges.nodes_using);
     // Nodes notice a recovery one by one; their breakers alone, without failures, are yesterday's news.
-    let [(calls, failures), ..] = signs.windows;
-    let still = failures > 0 && failures as f64 >= breaker.failure_ratio * calls as f64;
+    let two_seconds = signs.windows[1];
+    let still = two_seconds.failures > 0
+        && two_seconds.failures as f64 >= breaker.failure_ratio * two_seconds.calls as f64;
     beyond_doubt || quorum && still
 }
 

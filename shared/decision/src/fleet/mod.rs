@@ -14,8 +14,9 @@ use penstock_model::live::{LiveState, PoolLive, TargetLive};
 use penstock_model::policy::{Pool, TargetId};
 use penstock_stats::Sketch;
 
-use crate::score::{Observed, Score, score_pool};
+use crate::score::{Observed, Score, UNKNOWN, score_pool};
 
+mod baseline;
 mod evidence;
 mod guard;
 mod health;
@@ -29,7 +30,7 @@ use weights::{Part, PoolWeights};
 /// cannot keep a target out.
 const BREAKER_TTL_MS: u32 = 30_000;
 /// Requests a second, of the whole fleet, that find out whether a target that is out is well again ...
-const TRICKLE_PER_SECOND: f64 = 1.0;
+const TRICKLE_PER_SECOND: f64 = 0.75;
 /// ... but at least this share.
 const LEAST_TRICKLE: f64 = 0.001;
 
@@ -168,7 +169,11 @@ impl Fleet {
         self.sequence += 1;
         let policy = Arc::clone(&self.policy);
         for (index, evidence) in self.evidence.iter_mut().enumerate() {
-            evidence.tick(self.now, elapsed, &gauges(TargetId(index as u32)), &policy.breaker);
+            evidence.observe(self.now, elapsed, &gauges(TargetId(index as u32)));
+        }
+        let peers = self.peers();
+        for (evidence, peers) in self.evidence.iter_mut().zip(peers) {
+            evidence.conclude(peers, &policy.breaker);
         }
         let mut targets: Vec<Option<TargetLive>> = vec![None; policy.targets.len()];
         let mut pools = Vec::with_capacity(policy.pools.len());
@@ -204,18 +209,34 @@ impl Fleet {
         self.weights.get(pool.index()).map(PoolWeights::beta)
     }
 
-    /// The candidates' observations; where there are few, the pool's median stands in.
+    /// For each target, how slow the best of the others is that share a pool with it.
+    fn peers(&self) -> Vec<Option<f64>> {
+        let slowness: Vec<Option<f64>> = self.evidence.iter().map(Evidence::slowness).collect();
+        let mut peers: Vec<Option<f64>> = vec![None; slowness.len()];
+        for pool in &self.policy.pools {
+            let known = || {
+                let targets = pool.candidates.iter().map(|candidate| candidate.target);
+                targets.filter_map(|target| Some((target, slowness[target.index()]?)))
+            };
+            for candidate in &pool.candidates {
+                let others = known().filter(|(target, _)| *target != candidate.target);
+                let best = &mut peers[candidate.target.index()];
+                *best = others.map(|(_, slowness)| slowness).chain(*best).reduce(f64::min);
+            }
+        }
+        peers
+    }
+
+    /// The candidates' observations. One of which little is known is taken for a typical one of its pool, so that it is
+    /// tried: the median latency, and the best success rate, for failures show quickly.
     fn observe(&self, pool: &Pool) -> Vec<Observed> {
-        let evidence = |target: TargetId| &self.evidence[target.index()];
-        let mut latencies: Vec<f64> = pool
-            .candidates
-            .iter()
-            .filter_map(|candidate| evidence(candidate.target).latency_mean())
-            .collect();
+        let evidence = || pool.candidates.iter().map(|candidate| &self.evidence[candidate.target.index()]);
+        let mut latencies: Vec<f64> = evidence().filter_map(Evidence::latency_mean).collect();
         latencies.sort_by(f64::total_cmp);
         // The lower one of an even number: of two, the one that is well.
-        let median = latencies.get(latencies.len().saturating_sub(1) / 2).copied().unwrap_or(1.0);
-        pool.candidates.iter().map(|candidate| evidence(candidate.target).observed(median)).collect()
+        let median = latencies.get(latencies.len().saturating_sub(1) / 2).copied().unwrap_or(UNKNOWN.latency);
+        let success = evidence().filter_map(Evidence::success_mean).fold(UNKNOWN.success, f64::max);
+        evidence().map(|evidence| evidence.observed((median, success))).collect()
     }
 
     fn weigh(&mut self, index: usize, pool: &Pool, observed: &[Observed], scores: &[Score]) -> Vec<f64> {

@@ -14,6 +14,7 @@
 use penstock_model::policy::{Pool, Scoring};
 
 use super::guard::Guard;
+use super::health::Share;
 use crate::score::MATCH_REWARD;
 
 /// α.
@@ -32,8 +33,8 @@ pub(super) struct Part {
     pub(super) success: f64,
     /// The policy's weight.
     pub(super) configured: f64,
-    /// The part of its share it gets; `None` when it is out.
-    pub(super) share: Option<f64>,
+    /// What it gets of what its weight would bring it.
+    pub(super) share: Share,
 }
 
 /// The weights of one pool.
@@ -81,57 +82,62 @@ impl PoolWeights {
     }
 
     /// The weights after this tick; they sum to 1. `trickle` is the share of a target that is out; at most `max_ejected`
-    /// of the configured weight can be, the most expensive first, and never all.
+    /// of the configured weight can be, the most expensive first, and never all of them.
     pub(super) fn tick(&mut self, now: f64, parts: &[Part], trickle: f64, max_ejected: f64) -> Vec<f64> {
         let out = ejected(parts, max_ejected);
-        for (log_weight, (part, out)) in self.log_weights.iter_mut().zip(parts.iter().zip(&out)) {
+        for ((log_weight, part), out) in self.log_weights.iter_mut().zip(parts).zip(&out) {
             if !out {
                 *log_weight += (STEP * (part.score - *log_weight)).clamp(-LARGEST_STEP, LARGEST_STEP);
             }
         }
-        let seen = self
-            .log_weights
-            .iter()
-            .zip(parts.iter().zip(&out))
-            .map(|(&log_weight, (part, &out))| (!out).then_some((log_weight, part.success)));
+        let seen = self.log_weights.iter().zip(parts).zip(&out);
+        let seen = seen.map(|((&log_weight, part), &out)| (!out).then_some((log_weight, part.success)));
         self.guard.tick(now, seen);
         // Further down than the floor shows, a weight would only have a longer way back.
         let largest = self.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = largest + self.floor.max(1e-6).ln() - LARGEST_STEP;
         self.log_weights.iter_mut().for_each(|log_weight| *log_weight = log_weight.max(least));
+        self.shares(parts, &out, trickle, largest)
+    }
 
-        let trickle = trickle.min(self.floor);
-        let raw: Vec<f64> = self
-            .log_weights
-            .iter()
-            .zip(parts.iter().zip(&out))
-            .map(
-                |(log_weight, (part, out))| {
-                    if *out { 0.0 } else { (log_weight - largest).exp() * part.share.unwrap_or(1.0) }
-                },
-            )
-            .collect();
-        let total: f64 = raw.iter().sum();
-        let ejected = out.iter().filter(|out| **out).count() as f64;
-        let kept = 1.0 - trickle * ejected;
-        let floored: Vec<f64> = raw
-            .iter()
-            .zip(&out)
-            .map(|(raw, out)| if *out { trickle } else { (raw / total * kept).max(self.floor) })
-            .collect();
-        let total: f64 = floored.iter().sum();
-        floored.into_iter().map(|weight| weight / total).collect()
+    /// Trickles first, the rest by weight, none below the floor.
+    fn shares(&self, parts: &[Part], out: &[bool], trickle: f64, largest: f64) -> Vec<f64> {
+        let mut shares = vec![0.0; parts.len()];
+        let (mut trickles, mut weights) = (0.0, 0.0);
+        for (index, part) in parts.iter().enumerate() {
+            let weight = (self.log_weights[index] - largest).exp();
+            match part.share {
+                Share::Trickle(times) if out[index] => {
+                    shares[index] = trickle.min(self.floor) * times;
+                    trickles += shares[index];
+                }
+                Share::Trickle(_) => shares[index] = weight,
+                Share::Part(part) => shares[index] = weight * part,
+            }
+            weights += if out[index] { 0.0 } else { shares[index] };
+        }
+        for (share, out) in shares.iter_mut().zip(out) {
+            if !out {
+                *share = (*share / weights * (1.0 - trickles)).max(self.floor);
+            }
+        }
+        let total: f64 = shares.iter().sum();
+        shares.iter().map(|share| share / total).collect()
     }
 }
 
-/// Who is really taken out.
+/// Who is really taken out. When all of them should be, nobody is: there is no better place to go.
 fn ejected(parts: &[Part], max_ejected: f64) -> Vec<bool> {
-    let mut wanted: Vec<usize> = (0..parts.len()).filter(|&index| parts[index].share.is_none()).collect();
+    let mut wanted: Vec<usize> =
+        (0..parts.len()).filter(|&index| matches!(parts[index].share, Share::Trickle(_))).collect();
+    if wanted.len() == parts.len() {
+        wanted.clear();
+    }
     wanted.sort_by(|&one, &other| parts[other].cost.total_cmp(&parts[one].cost));
     let mut left = max_ejected * parts.iter().map(|part| part.configured).sum::<f64>() + 1e-9;
     let mut out = vec![false; parts.len()];
     for index in wanted {
-        if parts[index].configured <= left && out.iter().filter(|out| !**out).count() > 1 {
+        if parts[index].configured <= left {
             left -= parts[index].configured;
             out[index] = true;
         }
