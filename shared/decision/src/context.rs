@@ -135,41 +135,15 @@ impl VariableResolver for Variables<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use penstock_model::policy::CONTEXT_FIELDS;
 
     use super::*;
-
-    pub(crate) fn context(headers: &HeaderMap) -> RequestContext<'_> {
-        RequestContext {
-            method: "POST",
-            path: "/v1/chat/completions",
-            host: "ai.example",
-            headers,
-            client_ip: Ipv4Addr::LOCALHOST.into(),
-            protocol: "openai-chat",
-            model: "gpt-4o",
-            stream: true,
-            message_count: 2,
-            system_prompt: true,
-            prompt_tokens: 1_200,
-            max_tokens: 256,
-            tools: 1,
-            images: false,
-            user: "u-1",
-            // Tuesday, 1 December 2026, 13:05:00 UTC
-            unix_seconds: 1_796_130_300,
-            zone: "zone-a",
-            region: "eu",
-            node: "node-1",
-        }
-    }
+    use crate::testing::request;
 
     #[test]
     fn every_field_of_the_reference_page_has_a_value_of_its_type() {
         let headers = HeaderMap::new();
-        let variables = Variables::new(context(&headers));
+        let variables = Variables::new(request(&headers));
         for (name, kind, _) in CONTEXT_FIELDS {
             let value = variables.resolve(name).unwrap_or_else(|| panic!("{name} has no value"));
             let found = value.get_type().name().to_owned();
@@ -181,11 +155,14 @@ mod tests {
     #[test]
     fn hours_and_weekdays_are_those_of_the_calendar() {
         let headers = HeaderMap::new();
-        let at = |unix_seconds| RequestContext { unix_seconds, ..context(&headers) };
-        assert_eq!((at(1_796_130_300).hour(), at(1_796_130_300).weekday()), (13, 2));
-        assert_eq!((at(0).hour(), at(0).weekday()), (0, 4));
-        assert_eq!(at(3 * 86_400).weekday(), 7);
-        assert_eq!(at(4 * 86_400 - 1).weekday(), 7);
-        assert_eq!(at(4 * 86_400).weekday(), 1);
+        let at = |unix_seconds| {
+            let context = RequestContext { unix_seconds, ..request(&headers) };
+            (context.hour(), context.weekday())
+        };
+        // Tuesday, 1 December 2026, 13:05:00
+        assert_eq!(at(1_796_130_300), (13, 2));
+        assert_eq!(at(0), (0, 4));
+        assert_eq!(at(4 * 86_400 - 1), (23, 7));
+        assert_eq!(at(4 * 86_400), (0, 1));
     }
 }

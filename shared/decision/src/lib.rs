@@ -18,5 +18,7 @@ pub mod pick;
 pub mod plan;
 pub mod rules;
 pub mod score;
+#[cfg(test)]
+mod testing;
 
 pub use decide::{Decided, Undecided, decide};
