@@ -36,8 +36,8 @@ pub enum Undecided {
 
 /// Decides. `asked` is the capability the client named, if any; `texts` are those of the last user message.
 ///
-/// A capability guessed from the text is a guess: where the route has no backend for it, its default takes over, or
-/// what else the route has. One that was asked for is not.
+/// A capability guessed from the text is a guess: where the route has no backend for it, the default takes over. One that
+/// was asked for is not.
 ///
 /// # Errors
 /// When no route matches, or the one that does cannot give what was asked for.
@@ -68,12 +68,10 @@ pub fn decide<'t>(
     if let Some(pool) = pool_of(guess.capability) {
         return Ok(decided(guess, pool));
     }
-    let fallback =
-        pool_of(policy.default_capability).or_else(|| route.pools.iter().copied().flatten().next());
-    let pool = fallback.ok_or(Undecided::NoBackend { route: route_id, capability: guess.capability })?;
-    let capability = policy.pools[pool.index()].capability;
-    let assumed = Classification { capability, confidence: 0.0, source: CapabilitySource::Default };
-    Ok(decided(assumed, pool))
+    let capability = policy.default_capability;
+    let missing = Undecided::NoBackend { route: route_id, capability: guess.capability };
+    let pool = pool_of(capability).ok_or(missing)?;
+    Ok(decided(Classification { capability, confidence: 0.0, source: CapabilitySource::Default }, pool))
 }
 
 #[cfg(test)]

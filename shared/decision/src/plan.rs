@@ -91,7 +91,8 @@ impl<'a> Live<'a> {
         let key = |target: &'a TargetLive| (target.backend.as_str(), target.model.as_str());
         let shares = state.pools.iter().map(|pool| {
             let weights = pool.weights.iter().filter_map(|&(index, weight, score)| {
-                Some((key(state.targets.get(index as usize)?), (weight, score)))
+                let sane = (0.0..=1.0).contains(&weight) && score.is_finite();
+                Some((key(state.targets.get(index as usize).filter(|_| sane)?), (weight, score)))
             });
             ((pool.route.as_str(), pool.capability.as_str()), weights.collect())
         });
@@ -152,8 +153,8 @@ fn plan(policy: &Policy, pool: &Pool, live: Option<&Live<'_>>) -> Vec<Planned> {
         });
     }
     let total: f64 = planned.iter().map(|planned| planned.weight).sum();
-    for planned in &mut planned {
-        planned.weight /= total;
+    for (planned, configured) in planned.iter_mut().zip(configured) {
+        planned.weight = if total > 0.0 { planned.weight / total } else { configured };
     }
     planned
 }

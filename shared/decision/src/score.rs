@@ -20,7 +20,7 @@
 //! Q moves in a narrow band: a target three times as slow has 0.8 of the best's Q. The factor 4 makes that count: with
 //! β = 2 such a target gets a sixth of the best's share, and at 0.76 a ninth.
 
-use penstock_model::policy::{Candidate, Policy, Preset, Scoring, TargetId};
+use penstock_model::policy::{Candidate, Policy, Preset, Scoring};
 
 /// a_v: what variation adds to the cost.
 const VARIATION_COST: f64 = 0.25;
@@ -148,22 +148,16 @@ pub fn score_pool(
     (0..candidates.len()).map(score).collect()
 }
 
-/// price_min/price for a standard request. A target of unknown price, or one in another currency than the first known
-/// price, gets the mean of the others: its price neither attracts nor repels. 1 for all when no price is known, or none
-/// is above zero.
+/// price_min/price for a standard request; a policy has one currency. A target of unknown price gets the mean of the
+/// others: its price neither attracts nor repels. 1 for all when no price is known.
 fn cost_terms(policy: &Policy, candidates: &[Candidate]) -> Vec<f64> {
-    let price = |target: TargetId| policy.targets[target.index()].price.as_ref();
-    let currency =
-        candidates.iter().find_map(|candidate| price(candidate.target)).map(|price| &price.currency);
-    let costs: Vec<Option<f64>> = candidates
-        .iter()
-        .map(|candidate| {
-            let price = price(candidate.target).filter(|price| Some(&price.currency) == currency)?;
-            Some(price.cost(STANDARD_INPUT, 0, STANDARD_OUTPUT) as f64)
-        })
-        .collect();
+    let cost = |candidate: &Candidate| {
+        let price = policy.targets[candidate.target.index()].price.as_ref()?;
+        Some(price.cost(STANDARD_INPUT, 0, STANDARD_OUTPUT) as f64)
+    };
+    let costs: Vec<Option<f64>> = candidates.iter().map(cost).collect();
     let least = costs.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // What costs nothing is the cheapest; nothing is cheaper by any factor.
+    // What costs nothing is the cheapest, and by no factor.
     let term = |cost: f64| if cost <= least { 1.0 } else { least / cost };
     let known: Vec<f64> = costs.iter().flatten().map(|&cost| term(cost)).collect();
     let neutral = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };

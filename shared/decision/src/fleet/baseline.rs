@@ -107,3 +107,6 @@ fn standing(baseline: &Decayed) -> Option<f64> {
 fn times(seconds: f64, base: f64) -> f64 {
     if seconds < base + LEAST_SLOWDOWN { 1.0 } else { seconds / base }
 }
+
+#[cfg(test)]
+mod tests;
