@@ -1,20 +1,19 @@
 //! The local breaker: what one proxy does about a target that fails.
 //!
 //! ```text
-//!            hard failures in a row, or a failure ratio
-//!  Closed ───────────────────────────────────────────────▶ Open(k) ◀──────────────┐
-//!    ▲                                                        │ min(open·2^k, open_max)·U[0.5, 1],
-//!    │ ramp is over                                           ▼ at least Retry-After      │
-//!  Ramp ◀──────────────────────────────────────────────── HalfOpen ───────────────┘
-//!            `probes` good answers, one at a time                 a failure or a rate limit
+//!  Closed ──hard failures in a row, or a failure ratio──▶ Open(k) ◀──a failure, a rate limit──┐
+//!    ▲                                                      │                                 │
+//!    │ after `ramp`                                         │ min(open·2^k, open_max)·U[½, 1], │
+//!    │                                                      ▼ at least Retry-After            │
+//!  Ramp ◀──`probes` good answers, one at a time───────── HalfOpen ────────────────────────────┘
 //! ```
 //!
 //! A probe holds a token. It gives it back with its outcome or with [`Breaker::release_probe`], and loses it when its time
 //! is up: a probe that is never heard of again cannot keep the breaker open, and what it says afterwards changes nothing.
 //! What else comes back while the breaker is not closed was sent before it opened, and is ignored too.
 //!
-//! Time is milliseconds of any monotonic clock; chance comes in as a number. Rates, not this: the success term of the
-//! score; money and keys: the target's cooldown.
+//! What clients do wrong does not move it, nor do rate limits and rejected keys: those lower the score and put the target
+//! on a cooldown. Time is milliseconds of any monotonic clock; chance comes in as a number.
 
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::BreakerSettings;

@@ -58,7 +58,7 @@ impl<'a> RequestContext<'a> {
     /// The first value of a header; `None` when there is none or it is no UTF-8.
     #[must_use]
     pub fn header(&self, lower_case_name: &str) -> Option<&'a str> {
-        self.headers.get(lower_case_name)?.to_str().ok()
+        std::str::from_utf8(self.headers.get(lower_case_name)?.as_bytes()).ok()
     }
 
     /// 0 to 23, UTC.

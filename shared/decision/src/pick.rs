@@ -108,7 +108,7 @@ pub struct LocalSignal {
 
 /// A proxy's view of the candidates of a pool.
 pub trait LocalView {
-    /// How the candidate stands. Asked once of each.
+    /// How the candidate stands. Asked of each, and again of those that ramp.
     fn standing(&self, index: usize) -> Standing;
     /// What is known locally. Asked only of those that are drawn.
     fn signal(&self, index: usize) -> LocalSignal;

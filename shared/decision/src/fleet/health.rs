@@ -6,7 +6,7 @@
 //!                                      └────────────────────────────────┘ again
 //! ```
 //!
-//! While it is out, a target gets a trickle of about one request a second, fleet-wide, which finds out when it is well
+//! While it is out, a target gets a trickle of less than a request a second, fleet-wide, which finds out when it is well
 //! again. That trickle is a weight like any other, so probing needs no coordination among proxies.
 //!
 //! *Failing*: the failure rate is above the policy's ratio beyond doubt (Wilson's lower bound), or enough nodes have

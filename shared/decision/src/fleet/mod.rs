@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use penstock_model::Policy;
 use penstock_model::live::{LiveState, PoolLive, TargetLive};
-use penstock_model::policy::{Pool, TargetId};
+use penstock_model::policy::{Pool, PoolId, TargetId};
 use penstock_stats::Sketch;
 
 use crate::score::{Observed, Score, UNKNOWN, score_pool};
@@ -29,11 +29,6 @@ use weights::{Part, PoolWeights};
 /// How long proxies may believe a breaker verdict. Sent anew every second while it is true, so a dead control plane
 /// cannot keep a target out.
 const BREAKER_TTL_MS: u32 = 30_000;
-/// Requests a second, of the whole fleet, that find out whether a target that is out is well again ...
-const TRICKLE_PER_SECOND: f64 = 0.75;
-/// ... but at least this share.
-const LEAST_TRICKLE: f64 = 0.001;
-
 /// What one report says about one target: sums over attempts that ended in its interval. Times in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RowSums<'a> {
@@ -131,22 +126,18 @@ impl Fleet {
         self.evidence = (0..policy.targets.len())
             .map(|index| known.remove(&policy.target_key(TargetId(index as u32))).unwrap_or_default())
             .collect();
-        self.weights = policy
+        let before: HashMap<_, HashMap<_, f64>> = old
             .pools
             .iter()
-            .map(|pool| {
-                let (route, capability) = pool_names(&policy, pool);
-                let before = old.find_pool(route, capability);
-                let weight_of = |target: TargetId| {
-                    let pool = &old.pools[before?.index()];
-                    let (backend, model) = policy.target_key(target);
-                    let target = old.find_target(backend, model)?;
-                    let place = pool.candidates.iter().position(|candidate| candidate.target == target)?;
-                    Some(self.weights[before?.index()].log_weight(place))
-                };
-                PoolWeights::new(pool, &policy.scoring).inherit(pool, weight_of)
-            })
+            .zip(&self.weights)
+            .map(|(pool, weights)| named_weights(&old, pool, weights))
             .collect();
+        let inherited = |pool: &Pool| {
+            let before = before.get(&pool_names(&policy, pool));
+            PoolWeights::new(pool, &policy.scoring)
+                .inherit(pool, |target| before?.get(&policy.target_key(target)).copied())
+        };
+        self.weights = policy.pools.iter().map(inherited).collect();
         self.policy = policy;
     }
 
@@ -187,12 +178,10 @@ impl Fleet {
                     .get_or_insert_with(|| self.target_live(candidate.target, observed, score));
             }
             let (route, capability) = pool_names(&policy, pool);
-            let share = |((candidate, weight), score): ((&_, f64), &Score)| {
-                let candidate: &penstock_model::policy::Candidate = candidate;
-                (candidate.target, weight, score.log_score)
-            };
-            let shares = pool.candidates.iter().zip(weights).zip(&scores).map(share).collect::<Vec<_>>();
-            pools.push((route.to_owned(), capability.to_owned(), shares));
+            let shares = pool.candidates.iter().zip(weights.iter().zip(&scores));
+            let shares =
+                shares.map(|(candidate, (&weight, score))| (candidate.target, weight, score.log_score));
+            pools.push((route.to_owned(), capability.to_owned(), shares.collect()));
         }
         live_state(policy_version, self.sequence, nodes, targets, pools)
     }
@@ -205,7 +194,7 @@ impl Fleet {
 
     /// The sharpness β in force for the pool with this index.
     #[must_use]
-    pub fn beta(&self, pool: penstock_model::policy::PoolId) -> Option<f64> {
+    pub fn beta(&self, pool: PoolId) -> Option<f64> {
         self.weights.get(pool.index()).map(PoolWeights::beta)
     }
 
@@ -214,14 +203,14 @@ impl Fleet {
         let slowness: Vec<Option<f64>> = self.evidence.iter().map(Evidence::slowness).collect();
         let mut peers: Vec<Option<f64>> = vec![None; slowness.len()];
         for pool in &self.policy.pools {
-            let known = || {
-                let targets = pool.candidates.iter().map(|candidate| candidate.target);
-                targets.filter_map(|target| Some((target, slowness[target.index()]?)))
-            };
-            for candidate in &pool.candidates {
-                let others = known().filter(|(target, _)| *target != candidate.target);
-                let best = &mut peers[candidate.target.index()];
-                *best = others.map(|(_, slowness)| slowness).chain(*best).reduce(f64::min);
+            let targets = || pool.candidates.iter().map(|candidate| candidate.target.index());
+            let mut known: Vec<(usize, f64)> =
+                targets().filter_map(|target| Some((target, slowness[target]?))).collect();
+            known.sort_by(|one, other| one.1.total_cmp(&other.1));
+            for target in targets() {
+                let best =
+                    known.iter().take(2).find(|(other, _)| *other != target).map(|(_, slowness)| *slowness);
+                peers[target] = best.into_iter().chain(peers[target]).reduce(f64::min);
             }
         }
         peers
@@ -242,7 +231,6 @@ impl Fleet {
     fn weigh(&mut self, index: usize, pool: &Pool, observed: &[Observed], scores: &[Score]) -> Vec<f64> {
         let rate: f64 =
             pool.candidates.iter().map(|candidate| self.evidence[candidate.target.index()].rate()).sum();
-        let trickle = (TRICKLE_PER_SECOND / rate.max(1e-6)).clamp(LEAST_TRICKLE, 1.0);
         let breaker = &self.policy.breaker;
         let parts: Vec<Part> = pool
             .candidates
@@ -256,7 +244,7 @@ impl Fleet {
                 share: self.evidence[candidate.target.index()].share(self.now, breaker),
             })
             .collect();
-        self.weights[index].tick(self.now, &parts, trickle, breaker.max_ejected)
+        self.weights[index].tick(self.now, &parts, rate, breaker.max_ejected)
     }
 
     fn target_live(&self, target: TargetId, observed: &Observed, score: &Score) -> TargetLive {
@@ -279,7 +267,19 @@ impl Fleet {
     }
 }
 
-fn pool_names<'a>(policy: &'a Policy, pool: &Pool) -> (&'a str, &'a str) {
+type Names<'a> = (&'a str, &'a str);
+
+/// A pool's names, and its log weights by the names of its targets.
+fn named_weights<'a>(
+    policy: &'a Policy,
+    pool: &Pool,
+    weights: &PoolWeights,
+) -> (Names<'a>, HashMap<Names<'a>, f64>) {
+    let targets = pool.candidates.iter().map(|candidate| policy.target_key(candidate.target));
+    (pool_names(policy, pool), targets.zip(weights.log_weights().iter().copied()).collect())
+}
+
+fn pool_names<'a>(policy: &'a Policy, pool: &Pool) -> Names<'a> {
     (&policy.routes[pool.route.index()].name, &policy.capabilities[pool.capability.index()].name)
 }
 

@@ -118,7 +118,7 @@ fn status_counts_windows_and_reads_quantiles_off_the_sketches() {
     assert!((quantiles.0 - 1.5).abs() < 0.03 && (quantiles.1 - 1.94).abs() < 0.05, "{quantiles:?}");
     assert_eq!(status.first_token_p95, None);
     assert_eq!(fleet.status(TargetId(9)), None);
-    assert_eq!(fleet.beta(penstock_model::policy::PoolId(0)), Some(2.0));
+    assert_eq!(fleet.beta(PoolId(0)), Some(2.0));
     fleet.absorb(TargetId(9), &WELL.row());
 }
 

@@ -11,7 +11,7 @@
 //!
 //! A target that is out gets a fixed trickle instead, and its x rests: when it comes back it takes up where it was.
 
-use penstock_model::policy::{Pool, Scoring};
+use penstock_model::policy::{Candidate, Pool, Scoring, TargetId};
 
 use super::guard::Guard;
 use super::health::Share;
@@ -19,6 +19,13 @@ use crate::score::MATCH_REWARD;
 
 /// α.
 const STEP: f64 = 0.3;
+/// Requests a second, of the whole fleet, that find out whether a target that is out is well again ...
+const TRICKLE_PER_SECOND: f64 = 0.75;
+/// ... no less than this share, and where the floor is less than that, still one in so many seconds.
+const LEAST_TRICKLE: f64 = 0.001;
+const SELDOM_SECONDS: f64 = 30.0;
+/// Never more than this all together, however few requests there are and however good the first answers.
+const LARGEST_TRICKLE: f64 = 0.2;
 /// ln 2: at most twice or half the weight per tick.
 const LARGEST_STEP: f64 = 0.7;
 
@@ -49,9 +56,8 @@ pub(super) struct PoolWeights {
 impl PoolWeights {
     /// Starts with the policy's weights.
     pub(super) fn new(pool: &Pool, scoring: &Scoring) -> Self {
-        let log_weight = |candidate: &penstock_model::policy::Candidate| {
-            candidate.weight.ln() + MATCH_REWARD * candidate.capability_match
-        };
+        let log_weight =
+            |candidate: &Candidate| candidate.weight.ln() + MATCH_REWARD * candidate.capability_match;
         Self {
             log_weights: pool.candidates.iter().map(log_weight).collect(),
             floor: scoring.floor.min(1.0 / pool.candidates.len() as f64),
@@ -60,20 +66,16 @@ impl PoolWeights {
     }
 
     /// Takes over log weights from an earlier version of the pool, where it had the target.
-    pub(super) fn inherit(
-        mut self,
-        pool: &Pool,
-        before: impl Fn(penstock_model::policy::TargetId) -> Option<f64>,
-    ) -> Self {
+    pub(super) fn inherit(mut self, pool: &Pool, before: impl Fn(TargetId) -> Option<f64>) -> Self {
         for (log_weight, candidate) in self.log_weights.iter_mut().zip(&pool.candidates) {
             *log_weight = before(candidate.target).unwrap_or(*log_weight);
         }
         self
     }
 
-    /// x of one candidate.
-    pub(super) fn log_weight(&self, place: usize) -> f64 {
-        self.log_weights[place]
+    /// x, in the order of the candidates.
+    pub(super) fn log_weights(&self) -> &[f64] {
+        &self.log_weights
     }
 
     /// The sharpness in force.
@@ -81,9 +83,9 @@ impl PoolWeights {
         self.guard.beta()
     }
 
-    /// The weights after this tick; they sum to 1. `trickle` is the share of a target that is out; at most `max_ejected`
+    /// The weights after this tick; they sum to 1. `rate` is that of the pool's targets, per second. At most `max_ejected`
     /// of the configured weight can be, the most expensive first, and never all of them.
-    pub(super) fn tick(&mut self, now: f64, parts: &[Part], trickle: f64, max_ejected: f64) -> Vec<f64> {
+    pub(super) fn tick(&mut self, now: f64, parts: &[Part], rate: f64, max_ejected: f64) -> Vec<f64> {
         let out = ejected(parts, max_ejected);
         for ((log_weight, part), out) in self.log_weights.iter_mut().zip(parts).zip(&out) {
             if !out {
@@ -97,18 +99,26 @@ impl PoolWeights {
         let largest = self.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = largest + self.floor.max(1e-6).ln() - LARGEST_STEP;
         self.log_weights.iter_mut().for_each(|log_weight| *log_weight = log_weight.max(least));
-        self.shares(parts, &out, trickle, largest)
+        self.shares(parts, &out, self.trickle(rate), largest)
+    }
+
+    /// The share of a target that is out.
+    fn trickle(&self, rate: f64) -> f64 {
+        let rate = rate.max(1e-6);
+        let usual = (TRICKLE_PER_SECOND / rate).max(LEAST_TRICKLE).min(self.floor);
+        usual.max(1.0 / (SELDOM_SECONDS * rate)).min(LARGEST_TRICKLE)
     }
 
     /// Trickles first, the rest by weight, none below the floor.
     fn shares(&self, parts: &[Part], out: &[bool], trickle: f64, largest: f64) -> Vec<f64> {
         let mut shares = vec![0.0; parts.len()];
         let (mut trickles, mut weights) = (0.0, 0.0);
+        let most = LARGEST_TRICKLE / out.iter().filter(|out| **out).count().max(1) as f64;
         for (index, part) in parts.iter().enumerate() {
             let weight = (self.log_weights[index] - largest).exp();
             match part.share {
                 Share::Trickle(times) if out[index] => {
-                    shares[index] = trickle.min(self.floor) * times;
+                    shares[index] = (trickle * times).min(most);
                     trickles += shares[index];
                 }
                 Share::Trickle(_) => shares[index] = weight,

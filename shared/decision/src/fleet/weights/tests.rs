@@ -28,7 +28,7 @@ fn out(score: f64) -> Part {
 
 /// The weights after so many ticks.
 fn after(weights: &mut PoolWeights, ticks: u32, parts: &[Part]) -> Vec<f64> {
-    (0..ticks).map(|tick| weights.tick(f64::from(tick), parts, 0.005, 0.5)).last().expect("at least one tick")
+    (0..ticks).map(|tick| weights.tick(f64::from(tick), parts, 150.0, 0.5)).last().expect("at least one tick")
 }
 
 fn equal(candidates: usize) -> PoolWeights {
@@ -85,14 +85,17 @@ fn who_is_out_gets_a_trickle_and_takes_up_where_it_was() {
 }
 
 #[test]
-fn the_trickle_grows_with_good_answers_and_is_no_more_than_the_floor_without() {
-    let mut weights = equal(2);
-    let tick = |weights: &mut PoolWeights, times, trickle| {
+fn the_trickle_is_a_rate_within_bounds_and_grows_with_good_answers() {
+    let tick = |rate, times| {
         let parts = [Part { share: Share::Trickle(times), ..part(MATCH_REWARD) }, part(MATCH_REWARD)];
-        weights.tick(0.0, &parts, trickle, 0.5)[0]
+        equal(2).tick(0.0, &parts, rate, 0.5)[0]
     };
-    assert!(close(tick(&mut weights, 5.0, 0.005), 0.025));
-    assert!(close(tick(&mut weights, 1.0, 0.5), 0.01));
+    assert!(close(tick(150.0, 1.0), 0.005), "0.75 a second");
+    assert!(close(tick(150.0, 5.0), 0.025));
+    assert!(close(tick(20.0, 1.0), 0.01), "the floor");
+    assert!(close(tick(1.0, 1.0), 1.0 / 30.0), "one in thirty seconds");
+    assert!(close(tick(0.0, 13.0), 0.2), "never more than a fifth");
+    assert!((tick(1e6, 1.0) - 0.001).abs() < 1e-6);
 }
 
 /// RES-15, second run.
@@ -125,7 +128,7 @@ proptest! {
         ticks in proptest::collection::vec(
             proptest::collection::vec((-60.0_f64..3.0, 0_u8..3, 0.0_f64..1.0), 4), 1..40
         ),
-        trickle in 0.001_f64..1.0,
+        rate in 0.0_f64..1e4,
         max_ejected in 0.0_f64..=1.0,
     ) {
         let mut weights = equal(4);
@@ -141,7 +144,7 @@ proptest! {
                     Part { share, ..part(score) }
                 })
                 .collect();
-            let shares = weights.tick(now as f64, &parts, trickle, max_ejected);
+            let shares = weights.tick(now as f64, &parts, rate, max_ejected);
             prop_assert!(shares.iter().all(|share| *share > 0.0 && share.is_finite()), "{shares:?}");
             prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
         }
@@ -157,7 +160,7 @@ proptest! {
         for tick in 0..400 {
             let seen: &Vec<f64> = &shares[shares.len() - 1 - delay];
             let parts = [part(-0.95 * seen[0].ln()), part(-0.95 * seen[1].ln())];
-            last = weights.tick(f64::from(tick), &parts, 0.005, 0.5);
+            last = weights.tick(f64::from(tick), &parts, 150.0, 0.5);
             shares.push(last.clone());
         }
         prop_assert!((last[0] - 0.5).abs() < 0.01, "{last:?}");
