@@ -1,1 +1,54 @@
-//! Placeholder.
+//! The proxy: from a client's request to an answer.
+//!
+//! ```text
+//! listener   accept, HTTP/1.1 and HTTP/2, limits of head and body
+//! service    path, body, view: one borrowed pass over the body
+//! decide     route, capability, pool              penstock-decision, on a table loaded once
+//! choose     who is usable; the better of two weighted draws
+//! dispatch   attempts under one deadline, each at another target
+//! attempt    pooled connection, timers; everything before the commit point
+//! relay      the rest, piece by piece, at the client's pace
+//! settle     counts, log line, decision record, spans: whatever became of the request
+//! ```
+//!
+//! Each worker thread has its own listener socket, connections and counters ([`worker`]); what is shared is the route
+//! table behind one atomic pointer ([`holder`]) and a few atomics per target ([`target`]). Nothing on a request's way
+//! waits for the control plane: [`fleet`] and [`reporter`] run beside the workers.
+
+mod access_log;
+mod admin;
+mod answer;
+mod attempt;
+mod body;
+mod choose;
+mod clock;
+mod config;
+mod dispatch;
+mod error;
+pub mod fleet;
+mod holder;
+mod invoke;
+mod listener;
+pub mod lkg;
+mod meter;
+mod metrics;
+mod models;
+mod node;
+mod process;
+mod record;
+mod relay;
+mod reporter;
+mod secrets;
+mod server;
+mod service;
+mod settle;
+mod spans;
+mod table;
+mod target;
+mod ticket;
+mod upstream;
+mod worker;
+
+pub use config::{AccessLog, Config};
+pub use error::CODES;
+pub use server::{Error, Running, start};

@@ -1,0 +1,61 @@
+//! Attempts under one deadline, each at another target, until one succeeds or nothing more would help.
+
+use std::sync::Arc;
+
+use penstock_decision::breaker::Admission;
+use penstock_decision::pick::Mask;
+use penstock_model::outcome::Outcome;
+
+use crate::attempt::{Call, Reply, attempt};
+use crate::choose::View;
+use crate::error::{Failure, Refusal};
+use crate::table::Target;
+use crate::ticket::Ticket;
+
+/// Sends the call to one target after the other. `tokens` is an estimate of prompt and answer.
+pub(crate) async fn dispatch(
+    ticket: &mut Ticket,
+    call: &Call<'_>,
+    tokens: u64,
+) -> Result<(Reply, Arc<Target>), Refusal> {
+    let chosen = ticket.decided.ok_or(Refusal::Internal)?;
+    let table = Arc::clone(&ticket.table);
+    let (clock, breaker) = (ticket.worker.shared.clock, &table.policy().breaker);
+    let attempts = table.policy().routes[chosen.route.index()].attempts;
+    let probe_ms = (call.timeouts.first_token + call.timeouts.connect).as_millis() as u64;
+    let mut tried = Mask::default();
+    let mut last: Option<Failure> = None;
+    let mut left = attempts;
+    // A target whose breaker says no at the last moment is passed over, at most once each.
+    let mut looks = attempts as usize + table.pool(chosen.pool).candidates.len();
+    while left > 0 && looks > 0 {
+        looks -= 1;
+        let now = clock.now();
+        let view = View::new(&table, chosen.pool, tokens, now);
+        let Some(pick) = view.pick(&ticket.worker, tried) else {
+            return Err(last.map_or(Refusal::NoTarget { retry_after: view.first_free() }, Refusal::Upstream));
+        };
+        let target = table.target(table.candidate(chosen.pool, pick.index).target);
+        tried.insert(pick.index);
+        let token = match target.state.admit(now, probe_ms, breaker) {
+            Admission::Yes => None,
+            Admission::Probe(token) => Some(token),
+            Admission::No if pick.panic => None,
+            Admission::No => continue,
+        };
+        ticket.begin(pick, Arc::clone(target), token, now);
+        match attempt(ticket, call, target).await {
+            Ok(reply) => return Ok((reply, Arc::clone(target))),
+            Err(failure) => {
+                ticket.fail(&failure, clock.now());
+                left -= 1;
+                let hopeless = !failure.outcome.is_retryable() || clock.now() >= call.deadline;
+                last = Some(failure);
+                if hopeless {
+                    break;
+                }
+            }
+        }
+    }
+    Err(Refusal::Upstream(last.unwrap_or_else(|| Failure::silent(Outcome::Overloaded))))
+}

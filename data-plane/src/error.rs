@@ -1,0 +1,261 @@
+//! Every way in which a request ends without an answer from a service, and what the client is told.
+//!
+//! The only place that maps failures to HTTP. Messages say what to do next and name nothing internal: no addresses, no
+//! keys. Each code has a page in `docs/errors/`.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use penstock_model::outcome::Outcome;
+use penstock_providers::json::InvalidBody;
+use penstock_providers::openai::error_body::VendorError;
+
+/// Why a request is answered with an error of ours.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// No such path.
+    UnknownPath,
+    /// The path exists, the method is another.
+    WrongMethod { allow: &'static str },
+    /// No policy has come yet.
+    NoPolicy,
+    /// Larger than the policy allows.
+    BodyTooLarge { limit: usize },
+    /// The client stopped sending.
+    BodyTimeout,
+    /// The client broke off.
+    BodyIncomplete,
+    /// Not a request of this protocol.
+    InvalidBody(InvalidBody),
+    /// `/api/invoke` does not stream.
+    StreamUnsupported,
+    /// `/api/invoke` names a capability that the policy has not.
+    UnknownCapability,
+    /// No route matches.
+    NoRoute,
+    /// The route has no service for what the request needs.
+    NoBackend,
+    /// Every candidate is excluded for this request.
+    NoTarget { retry_after: Option<Duration> },
+    /// The last attempt's failure.
+    Upstream(Failure),
+    /// A mistake of ours.
+    Internal,
+}
+
+/// How the last attempt failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) outcome: Outcome,
+    /// The service's status, where it sent one.
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) retry_after: Option<Duration>,
+    /// What the service said, fit to be shown.
+    pub(crate) error: VendorError,
+}
+
+impl Failure {
+    /// A failure without an answer.
+    pub(crate) fn silent(outcome: Outcome) -> Self {
+        Self { outcome, status: None, retry_after: None, error: VendorError::default() }
+    }
+}
+
+/// Every code a client can see.
+pub const CODES: &[&str] = &[
+    "unknown_path",
+    "method_not_allowed",
+    "no_policy",
+    "body_too_large",
+    "body_timeout",
+    "body_incomplete",
+    "invalid_body",
+    "stream_unsupported",
+    "unknown_capability",
+    "no_route",
+    "no_backend",
+    "no_target",
+    "internal",
+    "upstream_rejected",
+    "upstream_rate_limited",
+    "upstream_credential",
+    "upstream_overloaded",
+    "upstream_error",
+    "upstream_unreachable",
+    "upstream_timeout",
+    "upstream_truncated",
+    "upstream_invalid",
+    "deadline_exceeded",
+];
+
+impl Refusal {
+    /// The stable code.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownPath => "unknown_path",
+            Self::WrongMethod { .. } => "method_not_allowed",
+            Self::NoPolicy => "no_policy",
+            Self::BodyTooLarge { .. } => "body_too_large",
+            Self::BodyTimeout => "body_timeout",
+            Self::BodyIncomplete => "body_incomplete",
+            Self::InvalidBody(_) => "invalid_body",
+            Self::StreamUnsupported => "stream_unsupported",
+            Self::UnknownCapability => "unknown_capability",
+            Self::NoRoute => "no_route",
+            Self::NoBackend => "no_backend",
+            Self::NoTarget { .. } => "no_target",
+            Self::Internal => "internal",
+            Self::Upstream(failure) => outcome_code(failure.outcome),
+        }
+    }
+
+    /// The status.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::UnknownPath | Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoPolicy | Self::NoBackend | Self::NoTarget { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyIncomplete
+            | Self::InvalidBody(_)
+            | Self::StreamUnsupported
+            | Self::UnknownCapability => StatusCode::BAD_REQUEST,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Upstream(failure) => failure.client_status(),
+        }
+    }
+
+    /// OpenAI's `type`.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.status().as_u16() {
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        }
+    }
+
+    /// When to try again.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NoPolicy => Some(Duration::from_secs(1)),
+            Self::NoTarget { retry_after } => *retry_after,
+            Self::Upstream(failure) if failure.client_status() == StatusCode::TOO_MANY_REQUESTS => {
+                Some(failure.retry_after.unwrap_or(Duration::from_secs(1)))
+            }
+            Self::Upstream(failure) => failure.retry_after,
+            _ => None,
+        }
+    }
+
+    /// For people.
+    pub(crate) fn message(&self) -> String {
+        let fixed = match self {
+            Self::UnknownPath => {
+                "No such path. Penstock serves POST /v1/chat/completions, POST /v1/embeddings, GET /v1/models and POST \
+                 /api/invoke."
+            }
+            Self::WrongMethod { allow } => return format!("This path takes {allow} only."),
+            Self::NoPolicy => "This proxy has no policy yet. Try again in a moment.",
+            Self::BodyTooLarge { limit } => {
+                return format!("The body is larger than the {limit} bytes that the policy allows.");
+            }
+            Self::BodyTimeout => "The body stopped coming. Send the whole request at once.",
+            Self::BodyIncomplete => "The connection ended before the body did.",
+            Self::InvalidBody(error) => return format!("The body cannot be used: {error}."),
+            Self::StreamUnsupported => {
+                "/api/invoke answers as a whole. For a stream use /v1/chat/completions."
+            }
+            Self::UnknownCapability => "The policy has no such capability.",
+            Self::NoRoute => "No route of the policy matches this request.",
+            Self::NoBackend => "No service in the policy can do what this request needs.",
+            Self::NoTarget { .. } => {
+                "No service can take this request now: all are over their limit, lack their key, or are too small for it."
+            }
+            Self::Internal => "Something went wrong in the proxy.",
+            Self::Upstream(failure) => return failure.message(),
+        };
+        fixed.to_owned()
+    }
+}
+
+impl Failure {
+    /// A refusal of the request is the service's word and keeps its status; what is the services' fault is a 502, 503 or
+    /// 504, never a 500 (RES-04).
+    fn client_status(&self) -> StatusCode {
+        match self.outcome {
+            Outcome::ClientError => self.status.unwrap_or(StatusCode::BAD_REQUEST),
+            Outcome::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Outcome::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Outcome::FirstTokenTimeout | Outcome::IdleTimeout | Outcome::DeadlineExceeded => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    fn message(&self) -> String {
+        let ours = match self.outcome {
+            Outcome::ClientError => "The service refused the request",
+            Outcome::RateLimited => "The services are over their rate limit",
+            Outcome::CredentialRejected => return "The service did not accept the gateway's key.".to_owned(),
+            Outcome::Overloaded => "The services are overloaded",
+            Outcome::ConnectError => "The service cannot be reached",
+            Outcome::FirstTokenTimeout | Outcome::IdleTimeout => "The service did not answer in time",
+            Outcome::DeadlineExceeded => "There was no answer within the request's time",
+            Outcome::Truncated | Outcome::Reset => "The service broke off",
+            Outcome::InvalidResponse => "The service's answer cannot be understood",
+            _ => "The service failed",
+        };
+        match &self.error.message {
+            Some(theirs) => format!("{ours}: {theirs}"),
+            None => format!("{ours}."),
+        }
+    }
+}
+
+/// The code for how an attempt ended.
+pub(crate) fn outcome_code(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok | Outcome::ClientCancelled => "",
+        Outcome::ClientError => "upstream_rejected",
+        Outcome::RateLimited => "upstream_rate_limited",
+        Outcome::CredentialRejected => "upstream_credential",
+        Outcome::Overloaded => "upstream_overloaded",
+        Outcome::ServerError => "upstream_error",
+        Outcome::ConnectError => "upstream_unreachable",
+        Outcome::FirstTokenTimeout | Outcome::IdleTimeout => "upstream_timeout",
+        Outcome::Truncated | Outcome::Reset => "upstream_truncated",
+        Outcome::InvalidResponse => "upstream_invalid",
+        Outcome::DeadlineExceeded => "deadline_exceeded",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_that_a_client_can_see_has_a_listed_code() {
+        for outcome in Outcome::ALL {
+            let code = outcome_code(outcome);
+            assert!(code.is_empty() || CODES.contains(&code), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_services_cause_is_never_a_500() {
+        for outcome in Outcome::ALL.into_iter().filter(|outcome| outcome.is_failure()) {
+            let refusal = Refusal::Upstream(Failure::silent(outcome));
+            assert!([502, 503, 504].contains(&refusal.status().as_u16()), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn every_code_has_a_page() {
+        for code in CODES {
+            let page = format!("{}/../docs/errors/{code}.md", env!("CARGO_MANIFEST_DIR"));
+            assert!(std::path::Path::new(&page).exists(), "{page} is missing");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Holds the route table, and builds the next one when the policy, the live state or its age changes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use arc_swap::ArcSwapOption;
+use http::HeaderValue;
+use parking_lot::Mutex;
+use penstock_decision::capability::Classifier;
+use penstock_decision::plan::Plans;
+use penstock_model::live::LiveState;
+use penstock_model::{Problem, Severity, Snapshot};
+use penstock_proto::fleet::v1::Snapshot as WireSnapshot;
+use tracing::{info, warn};
+
+use crate::clock::{Clock, Moment};
+use crate::fleet::{Held, Serving};
+use crate::lkg;
+use crate::secrets::Secrets;
+use crate::table::{Registry, RouteTable};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    /// What requests load.
+    pub(crate) table: ArcSwapOption<RouteTable>,
+    clock: Clock,
+    data_dir: PathBuf,
+    secrets: Secrets,
+    state: Mutex<State>,
+    from_disk: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    registry: Registry,
+    live: Option<(LiveState, Moment)>,
+    rejected: u64,
+}
+
+impl Holder {
+    pub(crate) fn new(clock: Clock, data_dir: PathBuf, secrets: Secrets) -> Self {
+        Self {
+            table: ArcSwapOption::empty(),
+            clock,
+            data_dir,
+            secrets,
+            state: Mutex::default(),
+            from_disk: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes the snapshot on disk, if there is a good one.
+    pub(crate) fn take_from_disk(&self) {
+        let snapshot = match lkg::read(&self.data_dir) {
+            Ok(Some(snapshot)) => snapshot,
+            Ok(None) => return,
+            Err(reason) => {
+                let reason: &dyn std::error::Error = &reason;
+                warn!(reason, "the snapshot on disk is of no use");
+                return;
+            }
+        };
+        match self.compile(&snapshot) {
+            Ok(compiled) => {
+                info!(version = snapshot.version, "serving the policy on disk until a control plane answers");
+                self.swap(compiled, None);
+                self.from_disk.store(true, Relaxed);
+            }
+            Err(problems) => warn!(problems = problems.len(), "the policy on disk is not valid any more"),
+        }
+    }
+
+    /// Plans anew: the live state is older now, a key may have changed.
+    pub(crate) fn refresh(&self) {
+        if let Some(table) = self.table.load_full() {
+            self.swap(table.snapshot.clone(), Some(&table));
+        }
+    }
+
+    /// Serving from disk, unconfirmed?
+    pub(crate) fn is_from_disk(&self) -> bool {
+        self.from_disk.load(Relaxed)
+    }
+
+    /// Snapshots refused since the start.
+    pub(crate) fn rejected(&self) -> u64 {
+        self.state.lock().rejected
+    }
+
+    /// Age of the live state in milliseconds; `None` when none ever came.
+    pub(crate) fn live_age_ms(&self, now: Moment) -> Option<u64> {
+        self.state.lock().live.as_ref().map(|(_, came)| now.micros_since(*came) / 1_000)
+    }
+
+    fn compile(&self, wire: &WireSnapshot) -> Result<Snapshot, Vec<Problem>> {
+        let problem = |message: &str| {
+            vec![Problem {
+                path: String::new(),
+                line: 0,
+                column: 0,
+                message: message.to_owned(),
+                hint: String::new(),
+                severity: Severity::Error,
+            }]
+        };
+        let document =
+            std::str::from_utf8(&wire.document).map_err(|_| problem("the document is not UTF-8"))?;
+        if penstock_model::content_hash(document) != wire.content_hash {
+            return Err(problem("the document does not match its hash"));
+        }
+        Snapshot::load(&wire.policy, wire.version, &wire.lineage, document)
+    }
+
+    /// Makes a table of `snapshot` and the newest live state, and swaps it in. `old` is the table it replaces if the
+    /// policy stays the same.
+    fn swap(&self, snapshot: Snapshot, old: Option<&RouteTable>) {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        let live = state.live.as_ref().map(|(live, came)| (live, now.since(*came)));
+        let plans = Plans::new(&snapshot.policy, live);
+        let targets = state.registry.targets(&snapshot.policy, &self.secrets);
+        let classifier = old
+            .map_or_else(|| Arc::new(Classifier::new(&snapshot.policy)), |old| Arc::clone(&old.classifier));
+        let version = HeaderValue::from(snapshot.version);
+        let table = RouteTable { classifier, plans, targets, version, snapshot };
+        self.table.store(Some(Arc::new(table)));
+    }
+}
+
+impl Serving for Holder {
+    fn held(&self) -> Held {
+        self.table.load().as_ref().map_or_else(Held::default, |table| Held {
+            version: table.snapshot.version,
+            hash: table.snapshot.content_hash.clone(),
+            lineage: table.snapshot.lineage.clone(),
+        })
+    }
+
+    fn take(&self, wire: WireSnapshot) -> Result<(), Vec<Problem>> {
+        let held = self.held();
+        if held.lineage == wire.lineage && wire.version < held.version {
+            // A control plane that lags behind its store; a rollback would be a new version.
+            return Err(vec![Problem {
+                path: String::new(),
+                line: 0,
+                column: 0,
+                message: format!("version {} is older than {}, which is served", wire.version, held.version),
+                hint: String::new(),
+                severity: Severity::Error,
+            }]);
+        }
+        match self.compile(&wire) {
+            Ok(snapshot) => {
+                self.swap(snapshot, None);
+                self.from_disk.store(false, Relaxed);
+                if let Err(error) = lkg::write(&self.data_dir, &wire) {
+                    warn!(%error, "the snapshot cannot be kept on disk; serving it all the same");
+                }
+                Ok(())
+            }
+            Err(problems) => {
+                self.state.lock().rejected += 1;
+                Err(problems)
+            }
+        }
+    }
+
+    fn live(&self, live: LiveState) {
+        self.state.lock().live = Some((live, self.clock.now()));
+        self.from_disk.store(false, Relaxed);
+        self.refresh();
+    }
+}

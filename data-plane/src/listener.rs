@@ -1,0 +1,158 @@
+//! Accepting connections: HTTP/1.1 and HTTP/2 on one port, told apart by the first bytes.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::service;
+use crate::worker::Worker;
+
+/// Until the whole head of a request is there, the first as well as the next on a kept connection that has begun one.
+const HEAD: Duration = Duration::from_secs(10);
+/// Request head and unit of reading.
+const BUFFER: usize = 64 * 1024;
+/// More headers are answered with 431.
+const MAX_HEADERS: usize = 100;
+/// The first bytes of every HTTP/2 connection.
+const PREFACE: &[u8; 4] = b"PRI ";
+
+/// A listening socket that others may share: the kernel spreads connections over them.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_port(true)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4_096)?;
+    Ok(socket.into())
+}
+
+/// Serves until told to stop, then until the last request is answered. Nobody is cut off here; the caller's patience
+/// ends it.
+pub(crate) async fn serve(
+    worker: Rc<Worker>,
+    listener: std::net::TcpListener,
+    mut stop: watch::Receiver<bool>,
+) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let stopping = stop.clone();
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, peer)) => {
+                    connections.spawn_local(connection(Rc::clone(&worker), socket, peer, stopping.clone()));
+                }
+                Err(error) => {
+                    // Out of file descriptors: give those in use time to come back.
+                    tracing::warn!(%error, "a connection cannot be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+            // Ended connections are cleared away as they end.
+            Some(_) = connections.join_next() => {}
+            _ = stop.wait_for(|&stop| stop) => break,
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn connection(
+    worker: Rc<Worker>,
+    socket: TcpStream,
+    peer: SocketAddr,
+    mut stop: watch::Receiver<bool>,
+) {
+    if socket.set_nodelay(true).is_err() {
+        return;
+    }
+    worker.shared.connections.fetch_add(1, Relaxed);
+    let _open = Open(&worker);
+    let Ok(Some(http2)) = is_http2(&socket, &mut stop).await else { return };
+    let serving = Rc::clone(&worker);
+    let service = service_fn(move |request| {
+        let worker = Rc::clone(&serving);
+        async move { Ok::<_, std::convert::Infallible>(service::serve(worker, peer, request).await) }
+    });
+    let io = TokioIo::new(socket);
+    if http2 {
+        let connection = http2::Builder::new(LocalExecutor)
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(256)
+            .keep_alive_interval(Duration::from_secs(20))
+            .serve_connection(io, service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            _ = stop.wait_for(|&stop| stop) => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = connection.await;
+    } else {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD)
+            .max_buf_size(BUFFER)
+            .max_headers(MAX_HEADERS)
+            .serve_connection(io, service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            _ = stop.wait_for(|&stop| stop) => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = connection.await;
+    }
+}
+
+/// Looks at the first bytes without taking them. `None` when there will be none.
+async fn is_http2(socket: &TcpStream, stop: &mut watch::Receiver<bool>) -> io::Result<Option<bool>> {
+    let looking = tokio::time::timeout(HEAD, async {
+        let mut first = [0; PREFACE.len()];
+        loop {
+            let seen = socket.peek(&mut first).await?;
+            if seen == 0 {
+                return Ok(None);
+            }
+            if first[..seen] != PREFACE[..seen] {
+                return Ok(Some(false));
+            }
+            if seen == PREFACE.len() {
+                return Ok(Some(true));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    tokio::select! {
+        seen = looking => seen.unwrap_or(Ok(None)),
+        _ = stop.wait_for(|&stop| stop) => Ok(None),
+    }
+}
+
+/// Counts a connection for as long as it is open.
+struct Open<'a>(&'a Worker);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.shared.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Runs the streams of HTTP/2 connections on the worker's own thread.
+#[derive(Clone, Copy)]
+struct LocalExecutor;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}

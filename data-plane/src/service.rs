@@ -1,0 +1,335 @@
+//! One request, from its head to its answer.
+//!
+//! ```text
+//! path → body → view → decide ─┬─▶ dispatch ──▶ relay ──▶ settle
+//!                              └─▶ refusal ─────────────▶ settle
+//! ```
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use penstock_decision::context::RequestContext;
+use penstock_decision::{Undecided, decide};
+use penstock_model::policy::CapabilityId;
+use penstock_providers::openai::upstream::Endpoint;
+use penstock_providers::openai::view;
+
+use crate::answer::{self, AnswerBody};
+use crate::attempt::{Call, Reply};
+use crate::body;
+use crate::clock::{Moment, unix_ms};
+use crate::dispatch::dispatch;
+use crate::error::Refusal;
+use crate::invoke;
+use crate::models;
+use crate::relay::Relay;
+use crate::table::RouteTable;
+use crate::ticket::{Chosen, RequestFacts, Ticket};
+use crate::worker::Worker;
+
+/// What a path stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Api {
+    Chat,
+    Embeddings,
+    Models,
+    Invoke,
+    Health,
+    Unknown,
+}
+
+impl Api {
+    fn of(path: &str) -> Self {
+        match path {
+            "/v1/chat/completions" => Self::Chat,
+            "/v1/embeddings" => Self::Embeddings,
+            "/v1/models" => Self::Models,
+            "/api/invoke" => Self::Invoke,
+            "/health" => Self::Health,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::Embeddings => "/v1/embeddings",
+            Self::Models => "/v1/models",
+            Self::Invoke => "/api/invoke",
+            Self::Health => "/health",
+            Self::Unknown => "other",
+        }
+    }
+
+    fn protocol(self) -> &'static str {
+        match self {
+            Self::Embeddings => "openai-embeddings",
+            Self::Invoke => "invoke",
+            _ => "openai-chat",
+        }
+    }
+
+    fn method(self) -> Method {
+        if matches!(self, Self::Models | Self::Health) { Method::GET } else { Method::POST }
+    }
+}
+
+/// Answers one request.
+pub(crate) async fn serve(
+    worker: Rc<Worker>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
+    let started = worker.shared.clock.now();
+    let api = Api::of(request.uri().path());
+    if api == Api::Unknown {
+        return turned_away(&worker, &Refusal::UnknownPath);
+    }
+    if *request.method() != api.method()
+        && !(api.method() == Method::GET && *request.method() == Method::HEAD)
+    {
+        let allow = if api.method() == Method::GET { "GET, HEAD" } else { "POST" };
+        return turned_away(&worker, &Refusal::WrongMethod { allow });
+    }
+    if api == Api::Health {
+        return answer::json(StatusCode::OK, Bytes::from_static(b"{\"status\":\"ok\"}"));
+    }
+    let Some(table) = worker.shared.holder.table.load_full() else {
+        return turned_away(&worker, &Refusal::NoPolicy);
+    };
+    if api == Api::Models {
+        return answer::json(StatusCode::OK, models::list(table.policy()));
+    }
+    call(worker, table, peer, api, request, started).await
+}
+
+/// A refusal before there is anything to decide.
+fn turned_away(worker: &Worker, refusal: &Refusal) -> Response<AnswerBody> {
+    *worker.meter.borrow_mut().refused.entry(refusal.status().as_u16()).or_default() += 1;
+    answer::refusal(refusal)
+}
+
+/// A call that goes to a service.
+async fn call(
+    worker: Rc<Worker>,
+    table: Arc<RouteTable>,
+    peer: SocketAddr,
+    api: Api,
+    request: Request<Incoming>,
+    started: Moment,
+) -> Response<AnswerBody> {
+    let (head, incoming) = request.into_parts();
+    let facts = facts(&worker, peer, api, &head.headers);
+    let mut ticket = Ticket::new(worker, Arc::clone(&table), started, facts);
+    let body = match body::read(incoming, &head.headers, table.policy().body_limit).await {
+        Ok(body) => body,
+        Err(refusal) => return refused(ticket, &refusal),
+    };
+    ticket.request.bytes_in = body.len() as u64;
+    let result = match api {
+        Api::Invoke => invoke::serve(&mut ticket, &head, &body).await,
+        _ => forward(&mut ticket, api, &head, &body).await,
+    };
+    match result {
+        Ok(Answered::Here(response)) => finished(ticket, response),
+        Ok(Answered::Flow(reply, target, idle)) => flowing(ticket, reply, target, idle),
+        Err(refusal) => refused(ticket, &refusal),
+    }
+}
+
+/// How a call ended.
+pub(crate) enum Answered {
+    /// The answer is whole.
+    Here(Response<AnswerBody>),
+    /// The answer is still coming from this target.
+    Flow(Reply, Arc<crate::table::Target>, Duration),
+}
+
+fn facts(worker: &Worker, peer: SocketAddr, api: Api, headers: &http::HeaderMap) -> RequestFacts {
+    let decision = hex(worker.bits());
+    let given = headers.get("x-request-id").filter(|id| sane(id));
+    let parent = worker.shared.tracer.as_ref().and_then(|_| headers.get("traceparent")?.to_str().ok());
+    RequestFacts {
+        id: given.unwrap_or(&decision).clone(),
+        decision,
+        client: peer.ip(),
+        method: if api.method() == Method::GET { "GET" } else { "POST" },
+        path: api.path(),
+        protocol: api.protocol(),
+        operation: if api == Api::Embeddings { "embeddings" } else { "chat" },
+        model: String::new(),
+        stream: false,
+        bytes_in: 0,
+        parent: parent.map(str::to_owned),
+    }
+}
+
+/// A request id that may be written into logs and headers as it is.
+fn sane(id: &HeaderValue) -> bool {
+    (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+}
+
+fn hex(bits: u64) -> HeaderValue {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let text: [u8; 16] = std::array::from_fn(|at| DIGITS[(bits >> (60 - 4 * at) & 15) as usize]);
+    HeaderValue::from_bytes(&text).unwrap_or_else(|_| HeaderValue::from_static("0000000000000000"))
+}
+
+/// What [`decide_for`] and [`dispatch`] need of a body, whatever its protocol.
+pub(crate) struct Asked<'a> {
+    pub(crate) context: RequestContext<'a>,
+    pub(crate) capability: Option<CapabilityId>,
+    pub(crate) texts: &'a mut dyn Iterator<Item = &'a str>,
+}
+
+/// A chat or embeddings call, passed through.
+async fn forward(
+    ticket: &mut Ticket,
+    api: Api,
+    head: &http::request::Parts,
+    body: &Bytes,
+) -> Result<Answered, Refusal> {
+    let (endpoint, model_span, tokens) = if api == Api::Embeddings {
+        let view = view::embeddings(body).map_err(Refusal::InvalidBody)?;
+        let mut context = context(ticket, head);
+        context.model = view.model.as_deref().unwrap_or_default();
+        context.prompt_tokens = view.estimated_prompt_tokens();
+        ticket.request.model = context.model.to_owned();
+        let texts: Vec<_> = view.texts().collect();
+        decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
+        (Endpoint::Embeddings, view.model_span.clone(), view.estimated_prompt_tokens())
+    } else {
+        let view = view::chat(body).map_err(Refusal::InvalidBody)?;
+        let tokens = view.estimated_prompt_tokens();
+        let mut context = context(ticket, head);
+        context.model = view.model.as_deref().unwrap_or_default();
+        context.stream = view.stream;
+        context.message_count = view.message_count as u32;
+        context.system_prompt = view.system_prompt;
+        context.prompt_tokens = tokens;
+        context.max_tokens = view.max_tokens.unwrap_or(0);
+        context.tools = view.tools as u32;
+        context.images = view.images;
+        context.user = view.user.as_deref().unwrap_or_default();
+        ticket.request.model = context.model.to_owned();
+        ticket.request.stream = view.stream;
+        let texts: Vec<_> = view.last_user_texts().collect();
+        decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
+        (Endpoint::ChatCompletions, view.model_span.clone(), tokens + view.max_tokens.unwrap_or(0))
+    };
+    let call = upstream_call(ticket, endpoint, head, body, model_span)?;
+    let (reply, target) = dispatch(ticket, &call, tokens).await?;
+    Ok(match reply {
+        Reply::Whole { head, pieces } => {
+            ticket.bytes_out = pieces.iter().map(|piece| piece.len() as u64).sum();
+            let (parts, ()) = head.into_parts();
+            Answered::Here(Response::from_parts(parts, AnswerBody::from(pieces)))
+        }
+        flow @ Reply::Flow { .. } => Answered::Flow(flow, target, call.timeouts.idle),
+    })
+}
+
+/// What rules see of every call.
+pub(crate) fn context<'a>(ticket: &Ticket, head: &'a http::request::Parts) -> RequestContext<'a> {
+    let host = head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+    RequestContext {
+        method: ticket.request.method,
+        path: ticket.request.path,
+        host: host.or(head.uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default(),
+        headers: &head.headers,
+        client_ip: ticket.request.client,
+        protocol: ticket.request.protocol,
+        model: "",
+        stream: false,
+        message_count: 0,
+        system_prompt: false,
+        prompt_tokens: 0,
+        max_tokens: 0,
+        tools: 0,
+        images: false,
+        user: "",
+        unix_seconds: (unix_ms(ticket.worker.shared.clock.wall(ticket.started)) / 1_000) as u64,
+        zone: "",
+        region: "",
+        node: "",
+    }
+}
+
+/// Route, capability, pool.
+pub(crate) fn decide_for(ticket: &mut Ticket, asked: Asked<'_>) -> Result<(), Refusal> {
+    let worker = Rc::clone(&ticket.worker);
+    let table = Arc::clone(&ticket.table);
+    let node = &worker.shared.node;
+    let context = RequestContext { zone: &node.zone, region: &node.region, node: &node.id, ..asked.context };
+    let decided =
+        decide(&worker.rules, &table.classifier, table.policy(), &context, asked.capability, asked.texts)
+            .map_err(|undecided| match undecided {
+                Undecided::NoRoute => Refusal::NoRoute,
+                Undecided::NoBackend { .. } => Refusal::NoBackend,
+            })?;
+    for failed in &decided.failed {
+        tracing::debug!(route = failed.route.0, error = %failed.error, "a condition could not be evaluated");
+    }
+    ticket.decided =
+        Some(Chosen { route: decided.route, classification: decided.classification, pool: decided.pool });
+    Ok(())
+}
+
+/// The call for the services of the route that was decided.
+pub(crate) fn upstream_call<'a>(
+    ticket: &Ticket,
+    endpoint: Endpoint,
+    head: &'a http::request::Parts,
+    body: &'a Bytes,
+    model_span: Option<std::ops::Range<usize>>,
+) -> Result<Call<'a>, Refusal> {
+    let chosen = ticket.decided.ok_or(Refusal::Internal)?;
+    let timeouts = ticket.table.policy().routes[chosen.route.index()].timeouts;
+    let deadline = Moment(ticket.started.0 + timeouts.total.as_micros() as u64);
+    Ok(Call { endpoint, body, model_span, headers: &head.headers, timeouts, deadline })
+}
+
+fn finished(mut ticket: Ticket, mut response: Response<AnswerBody>) -> Response<AnswerBody> {
+    ticket.status = response.status().as_u16();
+    ticket.first_token = ticket.attempts.last().and_then(|attempt| attempt.first_byte);
+    answer::sign(&mut response, &ticket, ticket.attempts.len());
+    if let Some(last) = ticket.attempts.last() {
+        answer::sign_backend(&mut response, last.target.backend.clone());
+    }
+    response
+}
+
+fn flowing(
+    mut ticket: Ticket,
+    reply: Reply,
+    target: Arc<crate::table::Target>,
+    idle: Duration,
+) -> Response<AnswerBody> {
+    let Reply::Flow { head, held, exchange, watch } = reply else {
+        return refused(ticket, &Refusal::Internal);
+    };
+    let (parts, ()) = head.into_parts();
+    let mut signed = Response::from_parts(parts, ());
+    ticket.status = signed.status().as_u16();
+    answer::sign(&mut signed, &ticket, ticket.attempts.len() + 1);
+    answer::sign_backend(&mut signed, target.backend.clone());
+    let (parts, ()) = signed.into_parts();
+    let relay = Relay::new(ticket, target, held, exchange, watch, idle);
+    Response::from_parts(parts, AnswerBody::Relay(Box::new(relay)))
+}
+
+fn refused(mut ticket: Ticket, refusal: &Refusal) -> Response<AnswerBody> {
+    ticket.error_code = refusal.code();
+    let mut response = answer::refusal(refusal);
+    if let Some(last) = ticket.attempts.last().map(|attempt| attempt.target.backend.clone()) {
+        answer::sign_backend(&mut response, last);
+    }
+    ticket.status = response.status().as_u16();
+    answer::sign(&mut response, &ticket, ticket.attempts.len());
+    response
+}
