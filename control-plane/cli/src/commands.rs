@@ -3,6 +3,7 @@
 mod backend;
 mod completions;
 mod control;
+mod demo;
 mod explain;
 mod node;
 mod policy;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Node(node::Command),
     Explain(explain::Args),
+    #[command(subcommand)]
+    Demo(demo::Command),
     Completions(completions::Args),
 }
 
@@ -34,6 +37,7 @@ impl Command {
             Self::Backend(command) => command.run(context),
             Self::Node(command) => command.run(context),
             Self::Explain(args) => explain::run(&args, context),
+            Self::Demo(command) => command.run(context),
             Self::Completions(args) => completions::run(&args),
         }
     }

@@ -10,6 +10,7 @@ mod client;
 mod commands;
 mod config_file;
 mod data_dir;
+mod demo;
 mod failure;
 mod language;
 mod output;
