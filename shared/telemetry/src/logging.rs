@@ -53,11 +53,13 @@ pub fn init(format: Format, filter: &str, tracer: Option<SdkTracer>) -> Result<(
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines = match format {
         Format::Pretty { color } => lines.with_ansi(color).boxed(),
-        Format::Json => lines.json().flatten_event(true).boxed(),
+        Format::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
     };
     let spans = tracer.map(|tracer| {
         let ours = Targets::new().with_target("penstock_control_plane", LevelFilter::INFO);
-        tracing_opentelemetry::layer().with_tracer(tracer).with_filter(ours)
+        // Line and thread say nothing to an operator, and cost bytes on each span.
+        let layer = tracing_opentelemetry::layer().with_tracer(tracer);
+        layer.with_location(false).with_threads(false).with_tracked_inactivity(false).with_filter(ours)
     });
     tracing_subscriber::registry()
         .with(lines.with_filter(filter))
