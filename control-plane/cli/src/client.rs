@@ -85,14 +85,20 @@ impl Client {
         }
     }
 
-    /// Waits until every connected node serves `version` or has refused it, for at most `patience`.
-    pub(crate) async fn wait_served(&self, version: u64, patience: Duration) -> Result<Served, Failure> {
+    /// Waits until every connected node, and at least so many of them, serves `version` or has refused it; for at most
+    /// `patience`.
+    pub(crate) async fn wait_served(
+        &self,
+        version: u64,
+        at_least: usize,
+        patience: Duration,
+    ) -> Result<Served, Failure> {
         let start = Instant::now();
         loop {
             let nodes = self.state().list_nodes(ListNodesRequest {}).await;
             let nodes = nodes.map_err(|status| self.failure(&status))?.into_inner().nodes;
             let served = Served::of(version, &nodes, start.elapsed());
-            if served.is_settled() || served.after >= patience {
+            if (served.is_settled() && served.nodes >= at_least) || served.after >= patience {
                 return Ok(served);
             }
             tokio::time::sleep(POLL).await;

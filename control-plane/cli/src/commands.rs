@@ -7,6 +7,8 @@ mod demo;
 mod explain;
 mod node;
 mod policy;
+mod proxy;
+mod up;
 
 use clap::Subcommand;
 
@@ -16,6 +18,8 @@ use crate::run::Context;
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(Box<up::Args>),
+    Proxy(Box<proxy::Args>),
     Control(Box<control::Args>),
     #[command(subcommand)]
     Policy(policy::Command),
@@ -32,6 +36,8 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
+            Self::Up(args) => up::run(&args, context),
+            Self::Proxy(args) => proxy::run(&args, context),
             Self::Control(args) => control::run(&args, context),
             Self::Policy(command) => command.run(context),
             Self::Backend(command) => command.run(context),

@@ -83,7 +83,7 @@ impl ChangeArgs {
         if self.wait.is_zero() {
             return Ok(());
         }
-        let served = client.wait_served(number, self.wait).await?;
+        let served = client.wait_served(number, 0, self.wait).await?;
         for (node, problems) in &served.refused {
             for problem in problems {
                 context.say(&format!(

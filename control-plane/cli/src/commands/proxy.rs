@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 fn check_control(url: &str) -> Result<(), Failure> {
     let host = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
     match host.and_then(|host| host.parse::<http::uri::Authority>().ok()) {
-        Some(authority) if authority.port().is_some() => Ok(()),
+        Some(authority) if authority.port().is_some() && !authority.host().is_empty() => Ok(()),
         _ => Err(Failure::Setting {
             what: format!("--control {url:?} is not the address of a control plane"),
             advice: "write http://HOST:PORT, usually with port 7070".to_owned(),
@@ -133,7 +133,9 @@ async fn serve(args: &Args, mut config: Config) -> Result<(), Failure> {
 /// Why a proxy did not start, for whoever started it.
 pub(super) fn failure(error: penstock_data_plane::Error) -> Failure {
     match error {
-        penstock_data_plane::Error::Listen { address, flag, source } => Failure::Listen { address, flag, source },
+        penstock_data_plane::Error::Listen { address, flag, source } => {
+            Failure::Listen { address, flag, source }
+        }
         other => Failure::Start { part: "the proxy", detail: chain(&other) },
     }
 }
@@ -147,7 +149,9 @@ mod tests {
         for good in ["http://127.0.0.1:7070", "http://control:7070/", "http://[::1]:7070"] {
             assert!(check_control(good).is_ok(), "{good}");
         }
-        for bad in ["127.0.0.1:7070", "http://control", "https://control:7070", "http://a:7070/x", "http://:7070"] {
+        for bad in
+            ["127.0.0.1:7070", "http://control", "https://control:7070", "http://a:7070/x", "http://:7070"]
+        {
             assert!(check_control(bad).is_err(), "{bad}");
         }
     }

@@ -32,7 +32,9 @@ const POLL: Duration = Duration::from_millis(10);
 /// The demo needs nothing else: six simulated services, two each for chat, code and summarize. With --policy, the document is
 /// applied at each start when it differs from what is stored.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  penstock up\n  OPENAI_API_KEY=... penstock up --policy policy.yaml --access-log")]
+#[command(
+    after_help = "Examples:\n  penstock up\n  OPENAI_API_KEY=... penstock up --policy policy.yaml --access-log"
+)]
 pub(crate) struct Args {
     /// Your own policy document instead of the demo
     #[arg(long, env = "PENSTOCK_POLICY", value_name = "FILE")]
@@ -70,7 +72,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         let planes = Planes::start(args, policy, &data_dir, &state, &proxy_out, context).await?;
         control_out.export_metrics(planes.control.metrics())?;
         proxy_out.export_metrics(planes.proxy.metrics())?;
-        output::print(&planes.banner(args, &data_dir, context))?;
+        output::print(&planes.banner(&data_dir, context))?;
         serve::stopped().await?;
         planes.shutdown(args.traffic.drain).await;
         proxy_out.shutdown().await;
@@ -121,11 +123,11 @@ impl Planes {
             Some(document) => apply(&client, args, document).await?,
             None => stored.0,
         };
-        client.wait_served(version, PATIENCE).await?;
+        client.wait_served(version, 1, PATIENCE).await?;
         Ok(Self { services, control, proxy, version })
     }
 
-    fn banner(&self, args: &Args, data_dir: &Path, context: &Context) -> String {
+    fn banner(&self, data_dir: &Path, context: &Context) -> String {
         let banner = Banner {
             program: &context.program,
             traffic: self.proxy.traffic_addr(),

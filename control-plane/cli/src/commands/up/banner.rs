@@ -38,7 +38,8 @@ impl Banner<'_> {
             env!("CARGO_PKG_VERSION")
         );
         if let Some(services) = self.services {
-            let services: Vec<_> = services.iter().map(|(name, address)| format!("{name} :{}", address.port())).collect();
+            let services: Vec<_> =
+                services.iter().map(|(name, address)| format!("{name} :{}", address.port())).collect();
             let _ = writeln!(text, "\nSimulated services / 模拟服务: {}", services.join(", "));
         }
         text.push_str("\nTry in another terminal / 在另一个终端试试:\n\n");
@@ -59,10 +60,12 @@ impl Banner<'_> {
             );
             return;
         }
-        for prompt in ["帮我写一个快速排序算法", "请总结这篇文章的核心要点", "你好今天天气怎么样"] {
+        for prompt in ["帮我写一个快速排序算法", "请总结这篇文章的核心要点", "你好今天天气怎么样"]
+        {
             let _ = writeln!(text, "  curl -s http://{traffic}/api/invoke -d '{{\"prompt\": \"{prompt}\"}}'");
         }
-        let data_dir = self.data_dir.map(|folder| format!(" --data-dir {}", folder.display())).unwrap_or_default();
+        let data_dir =
+            self.data_dir.map(|folder| format!(" --data-dir {}", folder.display())).unwrap_or_default();
         let _ = write!(
             text,
             "  {program} backend list{server}\n  \
@@ -88,7 +91,8 @@ mod tests {
 
     #[test]
     fn the_demo_says_what_to_try_in_commands_that_work_as_they_stand() {
-        let services = Addresses::from([("chat-a".to_owned(), at(18_081)), ("chat-b".to_owned(), at(18_082))]);
+        let services =
+            Addresses::from([("chat-a".to_owned(), at(18_081)), ("chat-b".to_owned(), at(18_082))]);
         let banner = Banner {
             program: "target/release/penstock",
             traffic: at(8080),
