@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use penstock_data_plane::{AccessLog, Config};
+use penstock_data_plane::{AccessLog, Config, Limits};
 use penstock_telemetry::names::span::SERVICE_PROXY;
 
 use crate::data_dir;
@@ -80,11 +80,15 @@ impl TrafficArgs {
             admin_listen: self.admin_listen,
             control: Some(control),
             policy_name: policy.to_owned(),
+            node_id: None,
+            zone: String::new(),
+            region: String::new(),
             data_dir: data_dir.to_owned(),
             workers: if self.workers == 0 { processors() } else { self.workers },
             access_log: self.access_log(),
             environment: context.environment.clone(),
-            ..Config::default()
+            tracer: None,
+            limits: Limits::default(),
         }
     }
 }
