@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use penstock_data_plane::{AccessLog, Config, Limits};
+use penstock_data_plane::{AccessLog, Config};
 use penstock_telemetry::names::span::SERVICE_PROXY;
 
 use crate::data_dir;
@@ -88,7 +88,6 @@ impl TrafficArgs {
             access_log: self.access_log(),
             environment: context.environment.clone(),
             tracer: None,
-            limits: Limits::default(),
         }
     }
 }
