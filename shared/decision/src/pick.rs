@@ -130,7 +130,8 @@ pub struct Pick {
     pub index: usize,
     /// Two or three draws in their order; none when it is a probe. The same candidate can be drawn twice.
     pub draws: [Option<Draw>; 3],
-    /// It is half-open: the request goes as its probe, if it is admitted.
+    /// It is half-open: the request goes as its probe. If another one was faster and the breaker does not admit it, pick
+    /// again with it among the tried.
     pub probe: bool,
     /// So much of the pool is out that breakers were set aside: send it even if the breaker does not admit it.
     pub panic: bool,

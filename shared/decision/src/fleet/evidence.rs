@@ -98,7 +98,10 @@ impl Evidence {
         fresh.rate_limited += sums.rate_limited as f64;
         fresh.latency.add(sums.latency_sum, sums.ok as f64);
         fresh.latency_square_sum += sums.latency_square_sum;
-        fresh.first_token.add(sums.first_token_sum, sums.first_token_count as f64);
+        // Answers without a first token of their own, those that are not streamed, come in one piece.
+        let whole = sums.ok.saturating_sub(sums.first_token_count) as f64;
+        let whole_sum = whole * sums.latency_sum / sums.ok.max(1) as f64;
+        fresh.first_token.add(sums.first_token_sum + whole_sum, sums.first_token_count as f64 + whole);
         if let Some(sketch) = sums.latency {
             fresh.sketches.latency.merge(sketch);
         }

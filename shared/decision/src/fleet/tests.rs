@@ -101,6 +101,15 @@ fn what_is_reported_becomes_the_fleets_view() {
 }
 
 #[test]
+fn an_answer_that_is_not_streamed_has_its_first_token_at_its_end() {
+    let mut fleet = fleet();
+    let row = RowSums { first_token_sum: 10.0 * 0.05, first_token_count: 10, ..WELL.row() };
+    fleet.absorb(TargetId(0), &row);
+    let state = fleet.tick(1.0, 1, 1, |_| WELL.gauges());
+    assert!((state.targets[0].first_token - (10.0 * 0.05 + 40.0 * 0.2) / 50.0).abs() < 1e-9, "{state:?}");
+}
+
+#[test]
 fn status_counts_windows_and_reads_quantiles_off_the_sketches() {
     let mut fleet = fleet();
     let mut sketch = Sketch::default();
