@@ -3,13 +3,13 @@
 //! The fleet's view is one to two seconds old. A proxy's own is fresh, but small: hence a blend, in which the fleet's
 //! view stands for a few observations of one's own.
 
-use penstock_stats::{Decayed, decay};
+use penstock_stats::Decayed;
 
 use crate::plan::Planned;
 use crate::score::{failure_cost, failure_penalty};
 
-/// τ: how fast own observations fade, seconds.
-const TAU: f64 = 3.0;
+/// What is left of an observation after a second: e^(-1/τ) with τ = 3 s.
+const KEPT_PER_SECOND: f64 = 0.716_531_310_573_789_3;
 /// Seconds to look back; beyond it a fifth of a per cent is left.
 pub const WINDOW_SECONDS: u64 = 10;
 /// How many observations of one's own the fleet's latency stands for.
@@ -50,13 +50,16 @@ impl Recent {
             }
         }
         let mut recent = Self::default();
-        for (age, slot) in by_age.iter().enumerate() {
+        let mut kept_of_age = 1.0;
+        for slot in by_age {
+            let kept = kept_of_age;
+            kept_of_age *= KEPT_PER_SECOND;
             let room = MOST_SAMPLES - recent.success.den;
             let count = f64::from(slot.ok) + f64::from(slot.failed);
             if count == 0.0 || room <= 0.0 {
                 continue;
             }
-            let kept = decay(age as f64, TAU).min(room / count);
+            let kept = f64::min(kept, room / count);
             recent.latency.add(slot.latency_sum_us as f64 / 1e6 * kept, f64::from(slot.ok) * kept);
             recent.success.add(f64::from(slot.ok) * kept, count * kept);
         }
