@@ -151,7 +151,10 @@ pub(crate) fn block_on(future: impl Future<Output = Result<(), Failure>>) -> Res
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::Start { part: "the runtime", detail: error.to_string() })?;
-    runtime.block_on(future)
+    let result = runtime.block_on(future);
+    // Whatever was cut off must not hold up the end.
+    runtime.shutdown_background();
+    result
 }
 
 /// Waits for Ctrl-C or SIGTERM. After that, a second one ends the process at once.

@@ -80,14 +80,11 @@ impl TrafficArgs {
             admin_listen: self.admin_listen,
             control: Some(control),
             policy_name: policy.to_owned(),
-            node_id: None,
-            zone: String::new(),
-            region: String::new(),
             data_dir: data_dir.to_owned(),
             workers: if self.workers == 0 { processors() } else { self.workers },
             access_log: self.access_log(),
             environment: context.environment.clone(),
-            tracer: None,
+            ..Config::default()
         }
     }
 }
