@@ -188,7 +188,7 @@ class Penstock:
         proxy = Process(self.name, [
             self.binary, "proxy", "--control", f"http://127.0.0.1:{self.grpc}", "--data-dir", folder / "proxy",
             "--listen", f"127.0.0.1:{self.port}", "--admin-listen", f"127.0.0.1:{self.admin}",
-            "--access-log", folder / "access.log",
+            f"--access-log={folder / 'access.log'}",
         ], GATEWAY_CORE, folder)
         proxy.wait_for(self.admin, "/ready")
         return [proxy, control]
