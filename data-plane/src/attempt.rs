@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::Timeouts;
 use penstock_providers::headers::{forward_request_headers, forward_response_headers};
@@ -164,6 +164,8 @@ fn request(call: &Call<'_>, target: &Target) -> Request<RequestBody> {
     *request.uri_mut() = target.upstream.uri(call.endpoint).clone();
     let mut headers = forward_request_headers(call.headers);
     headers.insert(HOST, target.upstream.host.clone());
+    // The body has been read as JSON, whatever the client called it; services refuse it under another name.
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(authorization) = &target.authorization {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
