@@ -31,6 +31,8 @@ pub(crate) struct TargetState {
     /// Whether the breaker is in its closed state, for a look without the lock.
     closed: AtomicBool,
     breaker: Mutex<Breaker>,
+    /// Since when outcomes count: the last return of the target.
+    since_ms: AtomicU64,
     /// The key is not to be used before then, microseconds.
     cooldown_until: AtomicU64,
 }
@@ -53,6 +55,7 @@ impl TargetState {
             slots: std::array::from_fn(|_| AtomicSlot::default()),
             closed: AtomicBool::new(true),
             breaker: Mutex::default(),
+            since_ms: AtomicU64::new(0),
             cooldown_until: AtomicU64::new(0),
         }
     }
@@ -139,12 +142,13 @@ impl TargetState {
         (count, oldest)
     }
 
-    /// The last seconds, for the local view.
+    /// The last seconds, for the local view; nothing from before the target's last return.
     pub(crate) fn recent(&self, now: Moment) -> Recent {
         let second = now.second();
+        let since = self.since_ms.load(Relaxed) / 1_000;
         Recent::new(self.slots.iter().filter_map(|slot| {
             let age = second.checked_sub(slot.second.load(Relaxed))?;
-            (age < WINDOW_SECONDS).then(|| (age, slot.load()))
+            (age < WINDOW_SECONDS && second - age >= since).then(|| (age, slot.load()))
         }))
     }
 
@@ -173,6 +177,7 @@ impl TargetState {
             breaker.on_outcome(now.millis(), ending, settings, |since_ms| self.window(now, since_ms));
         let closed = breaker.state(now.millis(), settings) == State::Closed;
         self.closed.store(closed, Relaxed);
+        self.since_ms.store(breaker.since_ms(), Relaxed);
         transition
     }
 
