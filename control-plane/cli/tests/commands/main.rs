@@ -7,6 +7,7 @@ mod explain;
 mod policy;
 mod server;
 mod settings;
+mod up;
 mod usage;
 
 use std::process::{Command, Output};
