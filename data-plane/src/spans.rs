@@ -8,6 +8,7 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SdkTracer;
 use penstock_model::outcome::Outcome;
+use penstock_model::policy::{Address, Host};
 use penstock_telemetry::names::{attribute, span};
 
 use crate::clock::Moment;
@@ -67,7 +68,6 @@ fn request_attributes(ticket: &Ticket) -> Vec<KeyValue> {
     let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let mut attributes = vec![
         KeyValue::new(attribute::OPERATION, ticket.request.operation),
-        KeyValue::new(attribute::REQUEST_MODEL, ticket.request.model.clone()),
         KeyValue::new(attribute::REQUEST_STREAM, ticket.request.stream),
         KeyValue::new(attribute::HTTP_METHOD, ticket.request.method),
         KeyValue::new(attribute::HTTP_ROUTE, ticket.request.path),
@@ -76,6 +76,9 @@ fn request_attributes(ticket: &Ticket) -> Vec<KeyValue> {
         KeyValue::new(attribute::REQUEST_ID, text(&ticket.request.id)),
         KeyValue::new(attribute::ATTEMPTS, ticket.attempts.len() as i64),
     ];
+    if !ticket.request.model.is_empty() {
+        attributes.push(KeyValue::new(attribute::REQUEST_MODEL, ticket.request.model.clone()));
+    }
     if let Some(chosen) = ticket.decided {
         let (route, capability) = ticket.table.pool_names(chosen.pool);
         attributes.push(KeyValue::new(attribute::ROUTE, route.to_owned()));
@@ -87,6 +90,13 @@ fn request_attributes(ticket: &Ticket) -> Vec<KeyValue> {
     attributes
 }
 
+fn host(address: &Address) -> String {
+    match &address.host {
+        Host::Name(name) => name.clone(),
+        Host::Ip(ip) => ip.to_string(),
+    }
+}
+
 fn attempt_attributes(ticket: &Ticket, attempt: &Attempt, index: usize) -> Vec<KeyValue> {
     let address = &attempt.target.upstream.address;
     let mut attributes = vec![
@@ -94,7 +104,7 @@ fn attempt_attributes(ticket: &Ticket, attempt: &Attempt, index: usize) -> Vec<K
         KeyValue::new(attribute::PROVIDER, "openai"),
         KeyValue::new(attribute::REQUEST_MODEL, attempt.target.state.model.clone()),
         KeyValue::new(attribute::BACKEND, attempt.target.state.backend.clone()),
-        KeyValue::new(attribute::SERVER_ADDRESS, address.authority.clone()),
+        KeyValue::new(attribute::SERVER_ADDRESS, host(address)),
         KeyValue::new(attribute::SERVER_PORT, i64::from(address.port)),
         KeyValue::new(attribute::ATTEMPT, index as i64 + 1),
         KeyValue::new(attribute::OUTCOME, attempt.outcome.as_str()),

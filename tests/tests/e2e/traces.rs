@@ -10,6 +10,9 @@ use penstock_tests::process::{Process, free_port, local, rotel, until};
 
 use crate::alone;
 
+const SERVER: &str = "SPAN_KIND_SERVER";
+const CLIENT: &str = "SPAN_KIND_CLIENT";
+
 /// One trace per request: a server span, and the attempt below it; and metrics from both planes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_gets_one_trace_per_request_with_its_attempt_as_a_child() -> Result<()> {
@@ -28,16 +31,14 @@ async fn a_collector_gets_one_trace_per_request_with_its_attempt_as_a_child() ->
     .await?;
 
     let demo = Demo::start(folder.path(), &["--otlp", &format!("http://{grpc}")]).await?;
-    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let answer = client::post(demo.traffic, "/api/invoke", &serde_json::json!({"prompt": "你好"})).await?;
     assert_eq!(answer.status, 200);
-    assert!(!trace.is_empty());
 
     until("spans arrive", Duration::from_secs(30), async || spans(&collector.output()).len() >= 2).await?;
     let found = spans(&collector.output());
-    let roots: Vec<_> = found.iter().filter(|span| span.kind == "Server").collect();
+    let roots: Vec<_> = found.iter().filter(|span| span.kind == SERVER).collect();
     assert_eq!(roots.len(), 1, "one server span for one request: {found:?}");
-    let children: Vec<_> = found.iter().filter(|span| span.kind == "Client").collect();
+    let children: Vec<_> = found.iter().filter(|span| span.kind == CLIENT).collect();
     assert_eq!(children.len(), 1, "one client span for its one attempt: {found:?}");
     assert_eq!(children[0].trace, roots[0].trace);
     assert_eq!(children[0].parent, roots[0].id);
@@ -63,7 +64,7 @@ struct Span {
 fn spans(log: &str) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for line in log.lines() {
-        if line.trim_start().starts_with("Span #") {
+        if line.starts_with("Span #") {
             spans.push(Span::default());
         }
         let (Some(span), Some((name, value))) = (spans.last_mut(), line.split_once(':')) else {
@@ -78,6 +79,6 @@ fn spans(log: &str) -> Vec<Span> {
             _ => {}
         }
     }
-    spans.retain(|span| span.kind == "Server" || span.kind == "Client");
+    spans.retain(|span| span.kind == SERVER || span.kind == CLIENT);
     spans
 }
