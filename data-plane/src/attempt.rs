@@ -49,7 +49,17 @@ pub(crate) enum Reply {
     /// All of it is here.
     Whole { head: Response<()>, pieces: Vec<Bytes> },
     /// The rest is coming.
-    Flow { head: Response<()>, held: VecDeque<Bytes>, exchange: Exchange, watch: Option<SseWatch> },
+    Flow(Box<Flow>),
+}
+
+/// An answer whose rest is coming.
+pub(crate) struct Flow {
+    pub(crate) head: Response<()>,
+    /// What came so far.
+    pub(crate) held: VecDeque<Bytes>,
+    pub(crate) exchange: Exchange,
+    /// `None` for what is no stream of events.
+    pub(crate) watch: Option<SseWatch>,
 }
 
 /// Makes an attempt. The ticket has begun it; the caller ends it, but for a whole answer, which is ended here.
@@ -264,7 +274,7 @@ async fn whole(
         Ok(pieces) => pieces,
         Err(Ungathered::TooLong(pieces)) => {
             ticket.first_byte(ticket.worker.shared.clock.now());
-            return Ok(Reply::Flow { head, held: pieces.into(), exchange, watch: None });
+            return Ok(Reply::Flow(Box::new(Flow { head, held: pieces.into(), exchange, watch: None })));
         }
         Err(Ungathered::Broken) => return Err(Failure::silent(Outcome::Truncated)),
     };
@@ -325,7 +335,7 @@ async fn until_first_token(
         }
     }
     ticket.first_byte(ticket.worker.shared.clock.now());
-    Ok(Reply::Flow { head, held, exchange, watch: Some(watch) })
+    Ok(Reply::Flow(Box::new(Flow { head, held, exchange, watch: Some(watch) })))
 }
 
 fn in_band(watch: &SseWatch, outcome: Outcome) -> Failure {

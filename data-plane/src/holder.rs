@@ -30,6 +30,7 @@ pub(crate) struct Holder {
     secrets: Secrets,
     state: Mutex<State>,
     from_disk: AtomicBool,
+    connected: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +49,7 @@ impl Holder {
             secrets,
             state: Mutex::default(),
             from_disk: AtomicBool::new(false),
+            connected: AtomicBool::new(false),
         }
     }
 
@@ -82,6 +84,11 @@ impl Holder {
     /// Serving from disk, unconfirmed?
     pub(crate) fn is_from_disk(&self) -> bool {
         self.from_disk.load(Relaxed)
+    }
+
+    /// Is there a control plane at the other end?
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected.load(Relaxed)
     }
 
     /// Snapshots refused since the start.
@@ -165,6 +172,10 @@ impl Serving for Holder {
                 Err(problems)
             }
         }
+    }
+
+    fn connected(&self, connected: bool) {
+        self.connected.store(connected, Relaxed);
     }
 
     fn live(&self, live: LiveState) {

@@ -47,7 +47,7 @@ pub(crate) async fn serve(
     let (reply, _) = dispatch(ticket, &call, tokens).await?;
     let text = match reply {
         Reply::Whole { pieces, .. } => invoke::answer(&pieces.concat()),
-        Reply::Flow { .. } => None,
+        Reply::Flow(_) => None,
     };
     let text = text.ok_or_else(|| Refusal::Upstream(Failure::silent(Outcome::InvalidResponse)))?;
     let answer: Bytes = describe(ticket, &text).to_string().into();

@@ -52,11 +52,13 @@ pub(crate) struct Row {
     pub(crate) latency: Sketch,
     pub(crate) first_token: Sketch,
     pub(crate) attempt_seconds: Histogram,
+    pub(crate) first_chunk_seconds: Histogram,
     pub(crate) input_histogram: Histogram,
     pub(crate) output_histogram: Histogram,
     pub(crate) requests: BTreeMap<u16, u64>,
     pub(crate) request_seconds: Histogram,
     pub(crate) request_first_token: Histogram,
+    pub(crate) request_output_token: Histogram,
     pub(crate) overhead: Histogram,
 }
 
@@ -77,11 +79,13 @@ impl Default for Row {
             latency: Sketch::default(),
             first_token: Sketch::default(),
             attempt_seconds: Histogram::new(&names::CLIENT_OPERATION_DURATION),
+            first_chunk_seconds: Histogram::new(&names::CLIENT_FIRST_CHUNK),
             input_histogram: Histogram::new(&names::CLIENT_TOKEN_USAGE),
             output_histogram: Histogram::new(&names::CLIENT_TOKEN_USAGE),
             requests: BTreeMap::new(),
             request_seconds: Histogram::new(&names::SERVER_REQUEST_DURATION),
             request_first_token: Histogram::new(&names::SERVER_FIRST_TOKEN),
+            request_output_token: Histogram::new(&names::SERVER_OUTPUT_TOKEN),
             overhead: Histogram::new(&names::OVERHEAD),
         }
     }
@@ -103,6 +107,8 @@ pub(crate) struct RequestNumbers {
     pub(crate) status: u16,
     pub(crate) duration_us: u64,
     pub(crate) first_token_us: Option<u64>,
+    /// Time per output token after the first, where it is known.
+    pub(crate) output_token_seconds: Option<f64>,
     /// Of the duration, what was not spent waiting for services.
     pub(crate) overhead_us: u64,
 }
@@ -135,6 +141,7 @@ impl Meter {
             row.first_token_sum_us += first_token;
             row.first_token_count += 1;
             row.first_token.record_us(first_token);
+            row.first_chunk_seconds.record(first_token as f64 / 1e6);
         }
         row.count_usage(numbers.usage);
         if let Some(cost) = numbers.cost_nanos {
@@ -161,6 +168,9 @@ impl Meter {
         row.overhead.record(numbers.overhead_us as f64 / 1e6);
         if let Some(first_token) = numbers.first_token_us {
             row.request_first_token.record(first_token as f64 / 1e6);
+        }
+        if let Some(seconds) = numbers.output_token_seconds {
+            row.request_output_token.record(seconds);
         }
     }
 
@@ -219,6 +229,7 @@ impl Row {
         self.latency.merge(&other.latency);
         self.first_token.merge(&other.first_token);
         self.attempt_seconds.merge(&other.attempt_seconds);
+        self.first_chunk_seconds.merge(&other.first_chunk_seconds);
         self.input_histogram.merge(&other.input_histogram);
         self.output_histogram.merge(&other.output_histogram);
         for (status, count) in &other.requests {
@@ -226,6 +237,7 @@ impl Row {
         }
         self.request_seconds.merge(&other.request_seconds);
         self.request_first_token.merge(&other.request_first_token);
+        self.request_output_token.merge(&other.request_output_token);
         self.overhead.merge(&other.overhead);
     }
 

@@ -39,6 +39,7 @@ fn process_metrics(shared: &Shared) -> Vec<Metric> {
         Metric::single(&names::REQUESTS_IN_FLIGHT, f64::from(shared.requests_in_flight.load(Relaxed))),
         Metric::single(&names::CONNECTIONS, f64::from(shared.connections.load(Relaxed))),
         Metric::single(&names::POLICY_REJECTED, shared.holder.rejected() as f64),
+        Metric::single(&names::CONTROL_CONNECTED, f64::from(u8::from(shared.holder.is_connected()))),
         Metric::single(&names::POLICY_FROM_DISK, f64::from(u8::from(shared.holder.is_from_disk()))),
         Metric::single(&names::PROCESS_CPU, process::cpu_seconds()),
         Metric::single(&names::PROCESS_MEMORY, process::resident_bytes() as f64),
@@ -115,6 +116,8 @@ fn histograms(rows: &BTreeMap<Names, Row>) -> Vec<Metric> {
         of(&names::SERVER_REQUEST_DURATION, |row| &row.request_seconds),
         of(&names::SERVER_FIRST_TOKEN, |row| &row.request_first_token),
         of(&names::CLIENT_OPERATION_DURATION, |row| &row.attempt_seconds),
+        of(&names::CLIENT_FIRST_CHUNK, |row| &row.first_chunk_seconds),
+        of(&names::SERVER_OUTPUT_TOKEN, |row| &row.request_output_token),
         of(&names::OVERHEAD, |row| &row.overhead),
     ]
 }

@@ -230,6 +230,10 @@ impl Serving for ServingHolder {
         self.0.holder.take(snapshot)
     }
 
+    fn connected(&self, connected: bool) {
+        self.0.holder.connected(connected);
+    }
+
     fn live(&self, state: penstock_model::live::LiveState) {
         self.0.holder.live(state);
     }

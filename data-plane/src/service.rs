@@ -20,7 +20,7 @@ use penstock_providers::openai::upstream::Endpoint;
 use penstock_providers::openai::view;
 
 use crate::answer::{self, AnswerBody};
-use crate::attempt::{Call, Reply};
+use crate::attempt::{Call, Flow, Reply};
 use crate::body;
 use crate::clock::{Moment, unix_ms};
 use crate::dispatch::dispatch;
@@ -28,7 +28,7 @@ use crate::error::Refusal;
 use crate::invoke;
 use crate::models;
 use crate::relay::Relay;
-use crate::table::RouteTable;
+use crate::table::{RouteTable, Target};
 use crate::ticket::{Chosen, RequestFacts, Ticket};
 use crate::worker::Worker;
 
@@ -137,7 +137,7 @@ async fn call(
     };
     match result {
         Ok(Answered::Here(response)) => finished(ticket, response),
-        Ok(Answered::Flow(reply, target, idle)) => flowing(ticket, reply, target, idle),
+        Ok(Answered::Flow(flow, target, idle)) => flowing(ticket, *flow, target, idle),
         Err(refusal) => refused(ticket, &refusal),
     }
 }
@@ -147,7 +147,7 @@ pub(crate) enum Answered {
     /// The answer is whole.
     Here(Response<AnswerBody>),
     /// The answer is still coming from this target.
-    Flow(Reply, Arc<crate::table::Target>, Duration),
+    Flow(Box<Flow>, Arc<Target>, Duration),
 }
 
 fn facts(worker: &Worker, peer: SocketAddr, api: Api, headers: &http::HeaderMap) -> RequestFacts {
@@ -230,7 +230,7 @@ async fn forward(
             let (parts, ()) = head.into_parts();
             Answered::Here(Response::from_parts(parts, AnswerBody::from(pieces)))
         }
-        flow @ Reply::Flow { .. } => Answered::Flow(flow, target, call.timeouts.idle),
+        Reply::Flow(flow) => Answered::Flow(flow, target, call.timeouts.idle),
     })
 }
 
@@ -304,17 +304,8 @@ fn finished(mut ticket: Ticket, mut response: Response<AnswerBody>) -> Response<
     response
 }
 
-fn flowing(
-    mut ticket: Ticket,
-    reply: Reply,
-    target: Arc<crate::table::Target>,
-    idle: Duration,
-) -> Response<AnswerBody> {
-    let Reply::Flow { head, held, exchange, watch } = reply else {
-        return refused(ticket, &Refusal::Internal);
-    };
-    let (parts, ()) = head.into_parts();
-    let mut signed = Response::from_parts(parts, ());
+fn flowing(mut ticket: Ticket, flow: Flow, target: Arc<Target>, idle: Duration) -> Response<AnswerBody> {
+    let Flow { head: mut signed, held, exchange, watch } = flow;
     ticket.status = signed.status().as_u16();
     answer::sign(&mut signed, &ticket, ticket.attempts.len() + 1);
     answer::sign_backend(&mut signed, target.backend.clone());

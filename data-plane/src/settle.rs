@@ -32,6 +32,7 @@ pub(crate) fn settle(ticket: &Ticket, now: Moment) {
                 status: ticket.status,
                 duration_us,
                 first_token_us: first_token_us(ticket).filter(|_| ticket.request.stream),
+                output_token_seconds: output_token_seconds(ticket, duration_us),
                 overhead_us: duration_us.saturating_sub(waited),
             };
             let last = ticket.attempts.last().map(|attempt| attempt.pick.index);
@@ -53,6 +54,13 @@ pub(crate) fn settle(ticket: &Ticket, now: Moment) {
 /// From the request's arrival to its first token.
 pub(crate) fn first_token_us(ticket: &Ticket) -> Option<u64> {
     ticket.first_token.map(|at| at.micros_since(ticket.started))
+}
+
+/// Of a stream: the time after its first token, shared out among the other tokens.
+fn output_token_seconds(ticket: &Ticket, duration_us: u64) -> Option<f64> {
+    let first = first_token_us(ticket).filter(|_| ticket.request.stream)?;
+    let others = ticket.usage?.output_tokens?.checked_sub(1).filter(|&others| others > 0)?;
+    Some(duration_us.saturating_sub(first) as f64 / 1e6 / others as f64)
 }
 
 /// The outcome of the last attempt; without one, the empty string.

@@ -40,6 +40,8 @@ pub trait Serving: Send + Sync + 'static {
     /// # Errors
     /// What is wrong with it; the old one serves on.
     fn take(&self, snapshot: Snapshot) -> Result<(), Vec<Problem>>;
+    /// Is there a control plane at the other end?
+    fn connected(&self, connected: bool);
     /// The newest live state.
     fn live(&self, state: LiveState);
 }
@@ -100,7 +102,9 @@ impl Link {
                     info!(endpoint = %self.endpoint.uri(), "connected to the control plane");
                     lost = false;
                     let since = tokio::time::Instant::now();
+                    serving.connected(true);
                     let ended = self.session(channel, &*serving, &mut reports, &mut outbox).await;
+                    serving.connected(false);
                     if since.elapsed() > STABLE_AFTER {
                         backoff.reset();
                     }

@@ -94,6 +94,8 @@ impl Serving for Holder {
         Ok(())
     }
 
+    fn connected(&self, _: bool) {}
+
     fn live(&self, state: LiveState) {
         self.live.lock().unwrap().push(state.sequence);
     }
@@ -175,7 +177,8 @@ fn reports_without_an_acknowledgement_are_sent_again_on_the_next_connection() {
         }
         assert_eq!((reported.recv().await, reported.recv().await), (Some(1), Some(2)));
     });
-    server.shutdown_background();
+    // Not until its last connection is gone: the node must not find the old server again.
+    server.shutdown_timeout(Duration::from_secs(5));
 
     let (_, server) = serve(fake(true), address);
     node.block_on(async {

@@ -14,6 +14,10 @@ const MOST: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     /// By upstream id; the newest last.
+    #[expect(
+        clippy::vec_box,
+        reason = "a connection is large and goes back and forth between pool and request"
+    )]
     idle: Vec<Vec<Box<Connection>>>,
 }
 

@@ -37,7 +37,6 @@ metrics! {
     // error type.
     CLIENT_OPERATION_DURATION = Histogram "gen_ai.client.operation.duration" "s" "Duration of attempts" in DURATION_BUCKETS;
     CLIENT_FIRST_CHUNK = Histogram "gen_ai.client.operation.time_to_first_chunk" "s" "Time from sending an attempt to its first chunk, streams only" in DURATION_BUCKETS;
-    CLIENT_OUTPUT_CHUNK = Histogram "gen_ai.client.operation.time_per_output_chunk" "s" "Time between chunks, streams only" in DURATION_BUCKETS;
     CLIENT_TOKEN_USAGE = Histogram "gen_ai.client.token.usage" "{token}" "Tokens per attempt, by token type" in TOKEN_BUCKETS;
 
     // A proxy's traffic.
@@ -49,9 +48,7 @@ metrics! {
     USAGE_UNKNOWN = Counter "penstock.usage.unknown" "{attempt}" "Attempts whose tokens the service did not tell, by backend and model";
     /// Everything between a request's arrival and its end that was not waiting for a service.
     OVERHEAD = Histogram "penstock.request.overhead" "s" "Time that Penstock itself added to requests" in INTERNAL_BUCKETS;
-    DECIDE_DURATION = Histogram "penstock.decide.duration" "s" "Time to choose a target" in INTERNAL_BUCKETS;
     CONNECTIONS = Gauge "penstock.connections" "{connection}" "Open client connections";
-    UPSTREAM_CONNECTS = Counter "penstock.upstream.connects" "{connection}" "Connections opened to services, by backend";
     DECISIONS_DROPPED = Counter "penstock.decisions.dropped" "{record}" "Decision records and log lines given up because a buffer was full";
 
     // What a proxy has from the control plane.
