@@ -1,0 +1,6 @@
+//! A whole proxy over real sockets, before services that behave and services that do not.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail at once")]
+
+mod streams;
+mod support;
