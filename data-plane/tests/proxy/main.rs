@@ -2,5 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail at once")]
 
+mod lifecycle;
+mod requests;
+mod resilience;
 mod streams;
 mod support;

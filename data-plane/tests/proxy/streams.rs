@@ -95,7 +95,10 @@ async fn an_answer_that_is_cut_ends_with_an_error_event_sse_04() {
         assert_eq!(error["error"]["code"], "upstream_truncated");
         assert!(!text.contains("\"stop\"") && !text.contains("[DONE]"));
         let line = &proxy.log(1).await[0];
-        assert_eq!((&line["outcome"], &line["error_code"]), (&"truncated".into(), &"upstream_truncated".into()));
+        assert_eq!(
+            (&line["outcome"], &line["error_code"]),
+            (&"truncated".into(), &"upstream_truncated".into())
+        );
     }
 }
 
@@ -127,7 +130,8 @@ async fn chunks_without_choices_pass_and_their_usage_counts_sse_05() {
     }
 }
 
-const IN_BAND: &str = "data: {\"error\":{\"message\":\"queue full\",\"type\":\"overloaded\",\"code\":503}}\n\n";
+const IN_BAND: &str =
+    "data: {\"error\":{\"message\":\"queue full\",\"type\":\"overloaded\",\"code\":503}}\n\n";
 
 #[tokio::test]
 async fn an_error_that_opens_a_stream_is_tried_elsewhere_sse_08() {
@@ -144,7 +148,8 @@ async fn an_error_that_opens_a_stream_is_tried_elsewhere_sse_08() {
 
 #[tokio::test]
 async fn an_error_after_text_ends_the_stream_and_is_not_tried_again_sse_08() {
-    let (proxy, script) = before_two(then(stream([&delta("a"), &delta("b"), IN_BAND]), end()), healthy()).await;
+    let (proxy, script) =
+        before_two(then(stream([&delta("a"), &delta("b"), IN_BAND]), end()), healthy()).await;
     let answer = chat(proxy.addr(), true).await;
     assert!(answer.whole);
     assert_eq!(answer.text(), [&delta("a"), &delta("b"), IN_BAND].concat());
@@ -219,8 +224,7 @@ async fn what_has_reached_the_client_is_never_sent_again_res_03() {
 #[tokio::test]
 async fn a_role_alone_may_be_tried_again_and_is_seen_once_res_03() {
     let whole = [ROLE, &delta("good"), STOP, DONE].concat();
-    let (proxy, script) =
-        before_two(then(stream([ROLE]), Step::Reset), then(stream([&whole]), end())).await;
+    let (proxy, script) = before_two(then(stream([ROLE]), Step::Reset), then(stream([&whole]), end())).await;
     let answer = chat(proxy.addr(), true).await;
     assert_eq!(answer.text(), whole);
     assert_eq!(script.requests().len(), 2);
@@ -236,8 +240,7 @@ async fn a_stream_may_last_longer_than_each_of_its_limits_res_07() {
     steps.extend([chunk(DONE.as_bytes()), end()]);
     let script = Script::new([steps]);
     let limits = serde_json::json!({"first_token": "600ms", "idle": "600ms", "total": "700ms"});
-    let proxy =
-        Proxy::start(&with_timeouts(policy(&[("a", script.listen().await)]), limits)).await;
+    let proxy = Proxy::start(&with_timeouts(policy(&[("a", script.listen().await)]), limits)).await;
     let answer = chat(proxy.addr(), true).await;
     assert!(answer.whole);
     assert_eq!(answer.text(), pieces.concat() + DONE);
@@ -247,8 +250,7 @@ async fn a_stream_may_last_longer_than_each_of_its_limits_res_07() {
 async fn a_stream_that_falls_silent_ends_with_an_error_event_res_07() {
     let script = Script::new([then(stream([delta("a")]), Step::Silence)]);
     let limits = serde_json::json!({"idle": "100ms"});
-    let proxy =
-        Proxy::start(&with_timeouts(policy(&[("a", script.listen().await)]), limits)).await;
+    let proxy = Proxy::start(&with_timeouts(policy(&[("a", script.listen().await)]), limits)).await;
     let answer = chat(proxy.addr(), true).await;
     assert!(answer.whole && answer.text().contains("\"code\":\"upstream_timeout\""));
     script.left(1).await;
@@ -258,7 +260,12 @@ async fn a_stream_that_falls_silent_ends_with_an_error_event_res_07() {
 #[tokio::test]
 async fn a_proxy_that_ends_finishes_the_stream_under_way() {
     let mut steps = stream([delta("a")]);
-    steps.extend([Step::Pause(Duration::from_millis(300)), chunk(STOP.as_bytes()), chunk(DONE.as_bytes()), end()]);
+    steps.extend([
+        Step::Pause(Duration::from_millis(300)),
+        chunk(STOP.as_bytes()),
+        chunk(DONE.as_bytes()),
+        end(),
+    ]);
     let (proxy, _) = before(steps).await;
     let addr = proxy.addr();
     let mut client = Client::connect(addr).await;

@@ -13,7 +13,7 @@ use super::PATIENCE;
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// In lower case.
+    /// Status line and headers as they came.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
     /// Did its framing come to its end?
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.find(|(key, _)| *key == name).map(|(_, value)| value)
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     pub(crate) fn text(&self) -> String {
@@ -67,10 +67,8 @@ impl Client {
 
     /// Reads until the body, without its framing, contains `text`.
     pub(crate) async fn until(&mut self, text: &str) -> Answer {
-        self.read_until(|answer| {
-            answer.body.windows(text.len()).any(|window| window == text.as_bytes())
-        })
-        .await
+        self.read_until(|answer| answer.body.windows(text.len()).any(|window| window == text.as_bytes()))
+            .await
     }
 
     /// Reads one whole answer, or what comes of it until the connection ends.
@@ -140,7 +138,7 @@ pub(crate) fn chat_body(stream: bool) -> String {
 /// The answer at the start of `raw`, as far as it came, and how many bytes it takes.
 fn parse(raw: &[u8]) -> Option<(Answer, usize)> {
     let end = raw.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = String::from_utf8(raw[..end].to_vec()).unwrap().to_ascii_lowercase();
+    let head = String::from_utf8(raw[..end].to_vec()).unwrap();
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let mut answer = Answer { status, head, body: Vec::new(), whole: false };
     let rest = &raw[end..];

@@ -115,8 +115,7 @@ pub(crate) fn with_timeouts(mut policy: Value, timeouts: Value) -> Value {
 
 /// A simulated service with the model `m` that keeps its last request.
 pub(crate) async fn sim(name: &str) -> penstock_sim::Running {
-    let config =
-        ServiceConfig { models: vec!["m".to_owned()], capture: true, ..ServiceConfig::new(name) };
+    let config = ServiceConfig { models: vec!["m".to_owned()], capture: true, ..ServiceConfig::new(name) };
     penstock_sim::start(config).await.unwrap()
 }
 

@@ -135,9 +135,10 @@ async fn read_request(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<(S
         }
     };
     let head = String::from_utf8(buffer.drain(..end).collect()).unwrap().to_ascii_lowercase();
-    let length = head.split("content-length: ").nth(1).map_or(0, |rest| {
-        rest.split("\r\n").next().unwrap().parse::<usize>().unwrap()
-    });
+    let length = head
+        .split("content-length: ")
+        .nth(1)
+        .map_or(0, |rest| rest.split("\r\n").next().unwrap().parse::<usize>().unwrap());
     while buffer.len() < length {
         if socket.read_buf(buffer).await.ok()? == 0 {
             return None;
@@ -200,6 +201,7 @@ pub(crate) fn delta(text: &str) -> String {
 /// The chunk that begins an answer and holds nothing of it.
 pub(crate) const ROLE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
 /// The chunk that ends an answer.
-pub(crate) const STOP: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+pub(crate) const STOP: &str =
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 /// The end mark.
 pub(crate) const DONE: &str = "data: [DONE]\n\n";

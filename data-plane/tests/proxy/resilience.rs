@@ -1,0 +1,288 @@
+//! Services that fail, and what the client sees of it: as little as can be.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use penstock_sim::Fault;
+use serde_json::{Value, json};
+
+use crate::support::client::{chat, chat_body, post};
+use crate::support::scripted::{DONE, STOP, Script, Step, delta, end, good, stream, then, whole};
+use crate::support::{Proxy, policy, sim, with_timeouts};
+
+/// A proxy before two services; the first attempts get the first answers, all later ones the last.
+async fn before_two(answers: impl IntoIterator<Item = Vec<Step>>) -> (Proxy, Script) {
+    let script = Script::new(answers);
+    let backends = [("a", script.listen().await), ("b", script.listen().await)];
+    (Proxy::start(&policy(&backends)).await, script)
+}
+
+/// An address that refuses connections.
+async fn refusing() -> SocketAddr {
+    tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+/// The policy with a breaker that opens soon, or never.
+fn with_breaker(mut policy: Value, breaker: Value) -> Value {
+    policy["breaker"] = breaker;
+    policy
+}
+
+#[tokio::test]
+async fn one_bad_service_of_two_is_never_seen_by_a_client() {
+    for fault in [
+        "errors=1",
+        "errors=1,status=503",
+        "errors=1,status=529",
+        "reset",
+        "garbage",
+        "garbage=http",
+        "truncate=abort",
+    ] {
+        for streamed in [false, true] {
+            if streamed && fault.starts_with("truncate") {
+                // What has been seen cannot be taken back: see RES-03.
+                continue;
+            }
+            let (bad, good) = (sim("bad").await, sim("good").await);
+            bad.set_fault(Fault::parse(fault).unwrap());
+            let proxy = Proxy::start(&policy(&[("bad", bad.addr()), ("good", good.addr())])).await;
+            let mut calls = 0;
+            while bad.stats().requests == 0 {
+                calls += 1;
+                assert!(calls < 100, "the bad service was never drawn");
+                let answer = chat(proxy.addr(), streamed).await;
+                assert!(answer.whole && answer.status == 200, "{fault}: {}", answer.text());
+                assert_eq!(answer.header("x-penstock-backend"), Some("good"));
+                let text = answer.text();
+                assert!(if streamed { text.ends_with(DONE) } else { text.contains("\"stop\"") }, "{text}");
+            }
+            let last = proxy.log(calls).await.pop().unwrap();
+            assert_eq!((&last["attempts"], &last["outcome"]), (&2.into(), &"ok".into()), "{fault}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_be_reached_is_passed_over() {
+    let service = sim("good").await;
+    let proxy = Proxy::start(&policy(&[("gone", refusing().await), ("good", service.addr())])).await;
+    for _ in 0..20 {
+        assert_eq!(chat(proxy.addr(), false).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn when_all_attempts_fail_the_client_gets_the_last_failure_res_04() {
+    let limited = || whole(429, "retry-after: 7\r\n", r#"{"error":{"message":"slow down"}}"#);
+    let key = || whole(401, "", r#"{"error":{"message":"bad key sk-OURS"}}"#);
+    let (proxy, script) = before_two([limited(), key(), good()]).await;
+    let answer = chat(proxy.addr(), false).await;
+    assert_eq!((answer.status, answer.error_code().as_str()), (502, "upstream_credential"));
+    assert_eq!(answer.header("x-penstock-attempts"), Some("2"));
+    assert!(!answer.text().contains("sk-OURS"));
+    // Both keys are cooling now: the limited one for what it asked, the rejected one for longer.
+    let answer = chat(proxy.addr(), false).await;
+    assert_eq!((answer.status, answer.error_code().as_str()), (503, "no_target"));
+    let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=7).contains(&wait), "{wait}");
+    assert_eq!(script.requests().len(), 2);
+
+    let (proxy, _) = before_two([limited()]).await;
+    let answer = chat(proxy.addr(), false).await;
+    assert_eq!((answer.status, answer.error_code().as_str()), (429, "upstream_rate_limited"));
+    assert_eq!(answer.header("retry-after"), Some("7"));
+    assert!(answer.text().contains("slow down"));
+
+    let script = Script::new([vec![Step::Reset]]);
+    let gone = policy(&[("a", refusing().await), ("b", script.listen().await)]);
+    let answer = chat(Proxy::start(&gone).await.addr(), false).await;
+    assert_eq!((answer.status, answer.header("x-penstock-attempts")), (502, Some("2")));
+}
+
+#[tokio::test]
+async fn a_refused_request_is_not_sent_to_anyone_else_res_04() {
+    let refusal = r#"{"error":{"message":"temperature is out of range","type":"invalid_request_error"}}"#;
+    for status in [400, 404, 413, 422] {
+        let (proxy, script) = before_two([whole(status, "", refusal), good()]).await;
+        let answer = chat(proxy.addr(), false).await;
+        assert_eq!((answer.status, answer.error_code().as_str()), (status, "upstream_rejected"));
+        assert!(answer.text().contains("temperature is out of range"));
+        assert_eq!(script.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_only_service_is_tried_again_and_serves_as_soon_as_it_can_res_05() {
+    let failing = || whole(503, "", "{}");
+    let script = Script::new([failing(), failing(), failing(), good()]);
+    let one = policy(&[("a", script.listen().await)]);
+    let proxy = Proxy::start(&with_breaker(one, json!({"consecutive_failures": 1, "open": "60s"}))).await;
+    let mut statuses = Vec::new();
+    while statuses.last() != Some(&200) {
+        assert!(statuses.len() < 5, "{statuses:?}");
+        statuses.push(chat(proxy.addr(), false).await.status);
+    }
+    assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+    assert_eq!(script.requests().len(), 4, "every failure was the service's own");
+}
+
+#[tokio::test]
+async fn a_service_is_left_alone_for_as_long_as_it_asks_res_05() {
+    let script = Script::new([whole(429, "retry-after: 5\r\n", "{}"), good()]);
+    let proxy = Proxy::start(&policy(&[("a", script.listen().await)])).await;
+    assert_eq!(chat(proxy.addr(), false).await.status, 429);
+    let answer = chat(proxy.addr(), false).await;
+    assert_eq!((answer.status, answer.error_code().as_str()), (503, "no_target"));
+    assert!((1..=5).contains(&answer.header("retry-after").unwrap().parse::<u64>().unwrap()));
+    assert_eq!(script.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_service_that_says_nothing_gives_way_to_another_res_08() {
+    for streamed in [false, true] {
+        let answer = if streamed {
+            then(stream([delta("x"), STOP.to_owned(), DONE.to_owned()]), end())
+        } else {
+            good()
+        };
+        let script = Script::new([vec![Step::Silence], answer]);
+        let backends = [("a", script.listen().await), ("b", script.listen().await)];
+        let limits = json!({"first_token": "300ms"});
+        let proxy = Proxy::start(&with_timeouts(policy(&backends), limits)).await;
+        let begun = Instant::now();
+        let answer = chat(proxy.addr(), streamed).await;
+        assert!(answer.whole && answer.status == 200);
+        assert_eq!(answer.header("x-penstock-attempts"), Some("2"));
+        assert!(begun.elapsed() >= Duration::from_millis(300));
+        script.left(1).await;
+        let count =
+            || async { proxy.metric("penstock_attempts_total", &["outcome=\"first_token_timeout\""]).await };
+        while count().await < 1.0 {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_attempts_together_stay_within_the_requests_time_res_08() {
+    let script = Script::new([vec![Step::Silence]]);
+    let backends = [("a", script.listen().await), ("b", script.listen().await)];
+    let limits = json!({"first_token": "400ms", "total": "600ms"});
+    let proxy = Proxy::start(&with_timeouts(policy(&backends), limits)).await;
+    let begun = Instant::now();
+    let answer = chat(proxy.addr(), false).await;
+    assert_eq!((answer.status, answer.error_code().as_str()), (504, "deadline_exceeded"));
+    let took = begun.elapsed();
+    assert!((600..1_000).contains(&took.as_millis()), "{took:?}");
+    script.left(2).await;
+}
+
+const OVERLOADED: &str = r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#;
+
+#[tokio::test]
+async fn an_overload_by_status_or_as_the_first_event_is_tried_elsewhere_res_09() {
+    let event = format!("event: error\ndata: {OVERLOADED}\n\n");
+    let healthy = || then(stream([delta("x"), STOP.to_owned(), DONE.to_owned()]), end());
+    for first in [whole(529, "", OVERLOADED), then(stream([&event]), end())] {
+        let (proxy, _) = before_two([first.clone(), healthy()]).await;
+        let answer = chat(proxy.addr(), true).await;
+        assert_eq!(answer.text(), [&delta("x"), STOP, DONE].concat());
+        assert_eq!(answer.header("x-penstock-attempts"), Some("2"));
+
+        let (proxy, _) = before_two([first]).await;
+        let answer = chat(proxy.addr(), true).await;
+        assert_eq!((answer.status, answer.error_code().as_str()), (503, "upstream_overloaded"));
+        assert_eq!(proxy.log(1).await[0]["outcome"], "overloaded");
+    }
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_closes_when_it_is_used_costs_nobody_anything_res_10() {
+    let body = chat_body(false).replace("hi", &"x".repeat(10 << 10));
+    for ending in [Step::Close, Step::Reset] {
+        let script = Script::new([good(), vec![ending.clone()], good()]);
+        let proxy = Proxy::start(&policy(&[("a", script.listen().await)])).await;
+        for _ in 0..2 {
+            let answer = post(proxy.addr(), "/v1/chat/completions", &body).await;
+            assert_eq!((answer.status, answer.header("x-penstock-attempts")), (200, Some("1")));
+        }
+        let connections: Vec<_> = script.requests().iter().map(|request| request.connection).collect();
+        assert_eq!(connections, [1, 1, 2]);
+        assert!(proxy.log(2).await.iter().all(|line| line["outcome"] == "ok"));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_service_closed_is_not_used_res_10() {
+    let script = Script::new([then(good(), Step::Close)]);
+    let proxy = Proxy::start(&policy(&[("a", script.listen().await)])).await;
+    for call in 1..=20 {
+        let answer = chat(proxy.addr(), false).await;
+        assert_eq!((answer.status, answer.header("x-penstock-attempts")), (200, Some("1")));
+        script.ended(call).await;
+    }
+    assert_eq!(script.requests().len(), 20);
+}
+
+#[tokio::test]
+async fn a_failure_on_a_fresh_connection_is_an_attempt_of_its_own_res_10() {
+    let script = Script::new([vec![Step::Close]]);
+    let proxy = Proxy::start(&policy(&[("a", script.listen().await)])).await;
+    let answer = chat(proxy.addr(), false).await;
+    assert_eq!(answer.status, 502);
+    let attempts: usize = answer.header("x-penstock-attempts").unwrap().parse().unwrap();
+    assert_eq!(script.requests().len(), attempts);
+}
+
+#[tokio::test]
+async fn bad_requests_take_no_service_out_res_12() {
+    let refusals = [
+        whole(400, "", r#"{"error":{"message":"bad parameter","type":"invalid_request_error"}}"#),
+        whole(404, "", r#"{"error":{"message":"no such model","code":"model_not_found"}}"#),
+        whole(400, "", r#"{"error":{"message":"too long","code":"context_length_exceeded"}}"#),
+        whole(400, "", r#"{"error":{"message":"refused","code":"content_filter"}}"#),
+    ];
+    let answers = (0..50).map(|at| refusals[at % refusals.len()].clone()).chain([good()]);
+    let script = Script::new(answers);
+    let soon = json!({"consecutive_failures": 1, "minimum_calls": 1, "failure_ratio": 0.05});
+    let proxy = Proxy::start(&with_breaker(policy(&[("a", script.listen().await)]), soon)).await;
+    for _ in 0..50 {
+        assert_eq!(chat(proxy.addr(), false).await.error_code(), "upstream_rejected");
+    }
+    assert_eq!(proxy.metric("penstock_breaker_state", &["backend=\"a\""]).await, 0.0);
+    assert_eq!(chat(proxy.addr(), false).await.status, 200);
+    assert_eq!(script.requests().len(), 51);
+}
+
+#[tokio::test]
+async fn every_attempt_is_built_anew_for_its_own_target_res_13() {
+    let script = Script::new([whole(429, "x-a: 1\r\nretry-after: 9\r\nx-request-id: first\r\n", ""), good()]);
+    let mut two = policy(&[("a", script.listen().await), ("b", script.listen().await)]);
+    two["backends"]["b"]["models"] = json!([{"name": "longer-name"}]);
+    two["backends"]["b"]["credential"] = Value::Null;
+    let base = two["backends"]["b"]["base_url"].as_str().unwrap().replace("/v1", "/other/v2");
+    two["backends"]["b"]["base_url"] = base.clone().into();
+    let proxy = Proxy::start(&two).await;
+    let answer = chat(proxy.addr(), false).await;
+    assert_eq!(answer.status, 200);
+    for name in ["x-a", "retry-after", "x-request-id"] {
+        assert!(answer.header(name).is_none(), "{name} is of the attempt before");
+    }
+    let requests = script.requests();
+    assert_eq!(requests.len(), 2);
+    for sent in &requests {
+        let body = String::from_utf8(sent.body.clone()).unwrap();
+        let (model, credential) = if sent.head.starts_with("post /other/v2/chat/completions ") {
+            assert!(base.contains(sent.head.split("host: ").nth(1).unwrap().lines().next().unwrap()));
+            ("longer-name", false)
+        } else {
+            assert!(sent.head.starts_with("post /v1/chat/completions "), "{}", sent.head);
+            ("m", true)
+        };
+        assert_eq!(body, chat_body(false).replace("auto", model));
+        assert_eq!(sent.head.contains("authorization: bearer sk-ours"), credential);
+    }
+    assert_ne!(requests[0].head, requests[1].head);
+}
