@@ -11,9 +11,9 @@
 //! settle     counts, log line, decision record, spans: whatever became of the request
 //! ```
 //!
-//! Each worker thread has its own listener socket, connections and counters ([`worker`]); what is shared is the route
-//! table behind one atomic pointer ([`holder`]) and a few atomics per target ([`target`]). Nothing on a request's way
-//! waits for the control plane: [`fleet`] and [`reporter`] run beside the workers.
+//! Each worker thread has its own listener socket, connections and counters (`worker`); what is shared is the route
+//! table behind one atomic pointer (`holder`) and a few atomics per target (`target`). Nothing on a request's way
+//! waits for the control plane: [`fleet`] and the reporter run beside the workers.
 
 mod access_log;
 mod admin;
