@@ -53,9 +53,11 @@ fn what_the_chart_scales_on_is_a_metric() -> Result<()> {
 #[test]
 fn the_chart_gives_commands_only_flags_they_have() -> Result<()> {
     let reference = read("docs/reference/cli.md")?;
-    for (template, command) in
-        [("control-statefulset.yaml", "penstock control"), ("tests/nodes.yaml", "penstock node list")]
-    {
+    for (template, command) in [
+        ("proxy-deployment.yaml", "penstock proxy"),
+        ("control-statefulset.yaml", "penstock control"),
+        ("tests/nodes.yaml", "penstock node list"),
+    ] {
         let section = reference
             .split("\n##")
             .find(|part| part.lines().next().is_some_and(|line| line.ends_with(command)));
