@@ -126,18 +126,23 @@ async fn send(
     let kept = kept_connection(ticket, target, started).await;
     if let Some(connection) = kept {
         ticket.over(true);
-        if let Ok(answer) = within(ticket, limit, connection.send(request(call, target))).await? {
-            return Ok(answer);
+        match within(ticket, limit, connection.send(request(call, target))).await? {
+            Err(error) if !error.is_parse() => {
+                // The service closed a kept connection just as we used it. That is no fault of anyone, and one fresh
+                // connection settles it (RES-10).
+            }
+            answer => return answer.map_err(|error| unanswered(&error)),
         }
-        // The service closed a kept connection just as we used it. That is no fault of anyone, and one fresh
-        // connection settles it (RES-10).
     }
     ticket.over(false);
     let connection = fresh_connection(ticket, call, target).await?;
     let answer = within(ticket, limit, connection.send(request(call, target))).await?;
-    answer.map_err(|error| {
-        Failure::silent(if error.is_parse() { Outcome::InvalidResponse } else { Outcome::Reset })
-    })
+    answer.map_err(|error| unanswered(&error))
+}
+
+/// There was no head of an answer, or nothing like one.
+fn unanswered(error: &hyper::Error) -> Failure {
+    Failure::silent(if error.is_parse() { Outcome::InvalidResponse } else { Outcome::Reset })
 }
 
 async fn kept_connection(ticket: &Ticket, target: &Target, now: Moment) -> Option<Box<Connection>> {
@@ -210,9 +215,6 @@ async fn refused(
     };
     let classified = classify(head.status(), head.headers(), &body, SystemTime::now());
     let mut error = classified.error;
-    if let Some(secret) = &target.secret {
-        error.redact(secret);
-    }
     if classified.outcome == Outcome::CredentialRejected {
         // About our account, not for the client.
         error = VendorError::default();

@@ -46,7 +46,11 @@ pub(crate) async fn dispatch(
         ticket.begin(pick, Arc::clone(target), token, now);
         match attempt(ticket, call, target).await {
             Ok(reply) => return Ok((reply, Arc::clone(target))),
-            Err(failure) => {
+            Err(mut failure) => {
+                if let Some(secret) = &target.secret {
+                    // Whichever way the service said it: by status, in a body of 200, as an event (SEC-01).
+                    failure.error.redact(secret);
+                }
                 ticket.fail(&failure, clock.now());
                 left -= 1;
                 let hopeless = !failure.outcome.is_retryable() || clock.now() >= call.deadline;

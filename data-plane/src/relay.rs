@@ -132,11 +132,13 @@ impl Relay {
             ticket.error_code = refusal.code();
         }
         self.settle(outcome);
-        match (&self.watch, said) {
-            (Some(_), true) => None,
-            (Some(_), false) => Some(Ok(error_event(refusal.kind(), refusal.code(), &refusal.message()))),
-            (None, _) => Some(Err(BrokenOff)),
-        }
+        let Some(watch) = &self.watch else { return Some(Err(BrokenOff)) };
+        // Ends an event that was cut in the middle, which would otherwise swallow the one that tells of it.
+        let gap: &[u8] = if watch.open_event_bytes() > 0 { b"\n\n" } else { b"" };
+        let event =
+            if said { Bytes::new() } else { error_event(refusal.kind(), refusal.code(), &refusal.message()) };
+        let last = [gap, &event].concat();
+        (!last.is_empty()).then(|| Ok(last.into()))
     }
 
     fn settle(&mut self, outcome: Outcome) {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use penstock_sim::Fault;
 use serde_json::{Value, json};
 
-use crate::support::client::{chat, chat_body, post};
+use crate::support::client::{Client, chat, chat_body, post};
 use crate::support::scripted::{DONE, STOP, Script, Step, delta, end, good, stream, then, whole};
-use crate::support::{Proxy, policy, sim, with_timeouts};
+use crate::support::{Proxy, policy, sim, until, with_timeouts};
 
 /// A proxy before two services; the first attempts get the first answers, all later ones the last.
 async fn before_two(answers: impl IntoIterator<Item = Vec<Step>>) -> (Proxy, Script) {
@@ -285,4 +285,95 @@ async fn every_attempt_is_built_anew_for_its_own_target_res_13() {
         assert_eq!(sent.head.contains("authorization: bearer sk-ours"), credential);
     }
     assert_ne!(requests[0].head, requests[1].head);
+}
+
+#[tokio::test]
+async fn our_key_is_in_no_error_whatever_the_service_says_sec_01() {
+    let said = r#"{"error":{"message":"account of key sk-OURS is busy","type":"overloaded_error"}}"#;
+    let event = format!("data: {said}\n\n");
+    for answer in
+        [whole(503, "", said), whole(400, "", said), whole(200, "", said), then(stream([&event]), end())]
+    {
+        let (proxy, _) = before_two([answer]).await;
+        let answer = chat(proxy.addr(), true).await;
+        assert!(answer.status >= 400 && !answer.text().contains("sk-OURS"), "{}", answer.text());
+        assert!(answer.text().contains("is busy"), "{}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_probe_whose_client_leaves_does_not_keep_the_breaker_shut_res_06() {
+    let script = Script::new([whole(500, "", "{}"), vec![Step::Silence], good()]);
+    let mut one = with_breaker(
+        policy(&[("a", script.listen().await)]),
+        json!({"consecutive_failures": 1, "open": "1s", "probes": 1, "max_ejected": 1.0}),
+    );
+    one["routes"][0]["retry"]["attempts"] = 1.into();
+    let proxy = Proxy::start(&one).await;
+    assert_eq!(chat(proxy.addr(), false).await.status, 502);
+    let begun = Instant::now();
+    while proxy.metric("penstock_breaker_state", &[]).await != 2.0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it never became half-open");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut client = Client::connect(proxy.addr()).await;
+    client.post("/v1/chat/completions", &chat_body(false)).await;
+    until(|| script.requests().len() == 2).await;
+    drop(client);
+    script.left(1).await;
+    proxy.log(2).await;
+    assert_eq!(chat(proxy.addr(), false).await.status, 200);
+}
+
+#[tokio::test]
+async fn many_clients_at_once_see_none_of_a_services_failures() {
+    let (bad, good) = (sim("bad").await, sim("good").await);
+    bad.set_fault(Fault::parse("errors=0.5").unwrap());
+    let proxy = Proxy::start(&policy(&[("bad", bad.addr()), ("good", good.addr())])).await;
+    let addr = proxy.addr();
+    let clients = (0..16).map(|number| {
+        tokio::spawn(async move {
+            let mut client = Client::connect(addr).await;
+            for call in 0..20 {
+                let streamed = (number + call) % 2 == 0;
+                client.post("/v1/chat/completions", &chat_body(streamed)).await;
+                let answer = client.answer().await;
+                assert!(answer.whole && answer.status == 200, "{}", answer.text());
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+    assert!(bad.stats().failed > 0 && good.stats().ok > 160);
+    assert_eq!(proxy.log(320).await.len(), 320);
+}
+
+/// Without a breaker and without a control plane: what a proxy sees for itself is enough.
+#[tokio::test]
+async fn failing_fast_does_not_attract_traffic_res_14() {
+    let (slow, broken) = (sim("slow").await, sim("broken").await);
+    slow.set_fault(Fault::parse("latency=60ms").unwrap());
+    broken.set_fault(Fault::parse("errors=1").unwrap());
+    let never = json!({"consecutive_failures": 100, "minimum_calls": 10_000, "failure_ratio": 1.0});
+    let backends = [("slow", slow.addr()), ("broken", broken.addr())];
+    let proxy = Proxy::start(&with_breaker(policy(&backends), never)).await;
+    let addr = proxy.addr();
+    let load = |count: usize| async move {
+        let clients = (0..10).map(|_| {
+            tokio::spawn(async move {
+                for _ in 0..count / 10 {
+                    assert_eq!(chat(addr, false).await.status, 200);
+                }
+            })
+        });
+        for client in clients.collect::<Vec<_>>() {
+            client.await.unwrap();
+        }
+    };
+    load(100).await;
+    let warm = broken.stats().requests;
+    load(400).await;
+    let asked = broken.stats().requests - warm;
+    assert!(asked <= 40, "{asked} of 400 went to the one that fails");
 }

@@ -103,6 +103,19 @@ async fn an_answer_that_is_cut_ends_with_an_error_event_sse_04() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_cut_within_an_event_ends_with_an_event_of_its_own_sse_04() {
+    for (cut, closed) in
+        [("data: {\"choi", "\n\n"), ("data: {}\n", "\n\n"), ("data: {}\r\n", "\n\n"), ("data: {}\n\n", "")]
+    {
+        let sent = delta("half") + cut;
+        let (proxy, _) = before(then(stream([&sent]), Step::Close)).await;
+        let text = chat(proxy.addr(), true).await.text();
+        let rest = text.strip_prefix(&(sent + closed)).unwrap();
+        assert!(rest.starts_with("data: {\"error\":") && rest.ends_with("}\n\n"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_with_its_finish_reason_is_whole_without_the_end_mark_sse_04() {
     let (proxy, _) = before(then(stream([&delta("all"), STOP]), end())).await;
     let answer = chat(proxy.addr(), true).await;
@@ -283,4 +296,18 @@ async fn a_stream_answered_as_a_whole_is_passed_on_as_that() {
     let answer = post(proxy.addr(), "/v1/chat/completions", &chat_body(true)).await;
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.json()["choices"][0]["message"]["content"], "good");
+}
+
+#[tokio::test]
+async fn an_event_without_end_is_stopped_at_the_limit_sse_11() {
+    let mut steps = stream([delta("a")]);
+    steps.push(chunk(b"data: "));
+    steps.extend((0..40).map(|_| chunk(&[b'x'; 1 << 20])));
+    steps.push(Step::Silence);
+    let (proxy, script) = before(steps).await;
+    let answer = chat(proxy.addr(), true).await;
+    assert!(answer.whole && answer.body.len() < 18 << 20, "{}", answer.body.len());
+    let end = String::from_utf8(answer.body[answer.body.len() - 200..].to_vec()).unwrap();
+    assert!(end.contains("x\n\ndata: {\"error\":") && end.contains("\"code\":\"upstream_invalid\""), "{end}");
+    script.ended(1).await;
 }

@@ -76,6 +76,17 @@ impl Client {
         self.read_until(|answer| answer.whole).await
     }
 
+    /// Reads to the end of a chunked body without looking at it; returns how many bytes came.
+    pub(crate) async fn drain(&mut self) -> usize {
+        let mut length = self.raw.len();
+        while !self.raw.ends_with(b"\r\n0\r\n\r\n") {
+            let keep = self.raw.len().saturating_sub(7);
+            self.raw.drain(..keep);
+            length += timeout(PATIENCE, self.socket.read_buf(&mut self.raw)).await.unwrap().unwrap();
+        }
+        length
+    }
+
     /// True when the proxy has ended the connection and nothing more came.
     pub(crate) async fn is_closed(&mut self) -> bool {
         let read = timeout(PATIENCE, self.socket.read_buf(&mut self.raw)).await.unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
     /// Callers that left while a service was silent.
     left: watch::Sender<usize>,
+    /// Bytes that the system took for sending.
+    sent: AtomicUsize,
     /// Connections that have ended.
     ended: watch::Sender<usize>,
 }
@@ -54,6 +57,7 @@ impl Script {
             answers: Mutex::new(answers.into_iter().collect()),
             requests: Mutex::default(),
             left: watch::channel(0).0,
+            sent: AtomicUsize::new(0),
             ended: watch::channel(0).0,
         }))
     }
@@ -80,6 +84,11 @@ impl Script {
     /// What has come so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.0.requests.lock().unwrap().clone()
+    }
+
+    /// Bytes sent so far.
+    pub(crate) fn sent(&self) -> usize {
+        self.0.sent.load(Relaxed)
     }
 
     /// Waits until `count` callers have left a silent service.
@@ -109,6 +118,7 @@ impl Shared {
                         if socket.write_all(&bytes).await.is_err() {
                             return;
                         }
+                        self.sent.fetch_add(bytes.len(), Relaxed);
                     }
                     Step::Pause(wait) => tokio::time::sleep(wait).await,
                     Step::Close => return,
