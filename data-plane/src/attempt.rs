@@ -32,6 +32,8 @@ const WHOLE: usize = 1 << 20;
 const ERROR_BODY: usize = 64 << 10;
 /// A stream that has sent this much without a token is passed on all the same.
 const HELD: usize = 256 << 10;
+/// The media type of a stream. Its case says nothing (RFC 9110 section 8.3.1).
+const EVENT_STREAM: &[u8] = b"text/event-stream";
 
 /// What is asked, the same for every attempt.
 pub(crate) struct Call<'a> {
@@ -80,7 +82,8 @@ pub(crate) async fn attempt(
     let streamed = head
         .headers()
         .get(CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        .and_then(|kind| kind.as_bytes().get(..EVENT_STREAM.len()))
+        .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
     if streamed {
         until_first_token(ticket, head, exchange, limit).await
     } else {

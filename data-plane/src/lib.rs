@@ -43,6 +43,7 @@ mod server;
 mod service;
 mod settle;
 mod spans;
+mod stall;
 mod table;
 mod target;
 mod ticket;

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::service;
+use crate::stall::{STALL, Stalling};
 use crate::worker::Worker;
 
 /// Until the whole head of a request is there, the first as well as the next on a kept connection that has begun one.
@@ -85,7 +86,7 @@ async fn connection(
         let worker = Rc::clone(&serving);
         async move { Ok::<_, std::convert::Infallible>(service::serve(worker, peer, request).await) }
     });
-    let io = TokioIo::new(socket);
+    let io = TokioIo::new(Stalling::new(socket, STALL));
     if http2 {
         let connection = http2::Builder::new(LocalExecutor)
             .timer(TokioTimer::new())

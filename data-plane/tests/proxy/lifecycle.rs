@@ -93,3 +93,36 @@ async fn what_clients_write_makes_no_series_met_01() {
     assert_eq!(series[0], series[1]);
     assert!(!series[1].contains("model-") && !series[1].contains("agent-") && !series[1].contains("path-"));
 }
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_up_the_end() {
+    let service = sim("a").await;
+    let proxy = Proxy::start(&policy(&[("a", service.addr())])).await;
+    let mut used = Client::connect(proxy.addr()).await;
+    used.post("/v1/chat/completions", &chat_body(false)).await;
+    assert_eq!(used.answer().await.status, 200);
+    let mut unused = Client::connect(proxy.addr()).await;
+    let begun = std::time::Instant::now();
+    proxy.shutdown().await;
+    assert!(begun.elapsed() < PATIENCE / 4, "{:?}", begun.elapsed());
+    assert!(used.is_closed().await && unused.is_closed().await);
+}
+
+#[tokio::test]
+async fn several_workers_share_a_port_and_their_counts_add_up() {
+    let service = sim("a").await;
+    let folder = tempfile::tempdir().unwrap();
+    lkg::write(folder.path(), &snapshot(&policy(&[("a", service.addr())]))).unwrap();
+    let proxy = Proxy::start_with(folder, 3).await;
+    for _ in 0..60 {
+        assert_eq!(chat(proxy.addr(), false).await.status, 200);
+    }
+    let begun = std::time::Instant::now();
+    while proxy.metric("penstock_requests_total", &["status_code=\"200\""]).await < 60.0 {
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(proxy.log(60).await.len(), 60);
+    // Each worker keeps connections of its own, and the kernel spreads 60 clients over more than one.
+    assert!((2..=3).contains(&service.stats().connections), "{}", service.stats().connections);
+}

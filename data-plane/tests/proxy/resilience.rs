@@ -7,7 +7,7 @@ use penstock_sim::Fault;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, chat, chat_body, post};
-use crate::support::scripted::{DONE, STOP, Script, Step, delta, end, good, stream, then, whole};
+use crate::support::scripted::{DONE, ROLE, STOP, Script, Step, delta, end, good, stream, then, whole};
 use crate::support::{Proxy, policy, sim, until, with_timeouts};
 
 /// A proxy before two services; the first attempts get the first answers, all later ones the last.
@@ -140,13 +140,14 @@ async fn a_service_is_left_alone_for_as_long_as_it_asks_res_05() {
 
 #[tokio::test]
 async fn a_service_that_says_nothing_gives_way_to_another_res_08() {
-    for streamed in [false, true] {
+    let begun = then(stream([ROLE]), Step::Silence);
+    for (streamed, silent) in [(false, vec![Step::Silence]), (true, vec![Step::Silence]), (true, begun)] {
         let answer = if streamed {
             then(stream([delta("x"), STOP.to_owned(), DONE.to_owned()]), end())
         } else {
             good()
         };
-        let script = Script::new([vec![Step::Silence], answer]);
+        let script = Script::new([silent, answer]);
         let backends = [("a", script.listen().await), ("b", script.listen().await)];
         let limits = json!({"first_token": "300ms"});
         let proxy = Proxy::start(&with_timeouts(policy(&backends), limits)).await;

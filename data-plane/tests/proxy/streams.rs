@@ -311,3 +311,16 @@ async fn an_event_without_end_is_stopped_at_the_limit_sse_11() {
     assert!(end.contains("x\n\ndata: {\"error\":") && end.contains("\"code\":\"upstream_invalid\""), "{end}");
     script.ended(1).await;
 }
+
+#[tokio::test]
+async fn a_stream_is_one_however_its_type_is_written() {
+    for kind in ["Text/Event-Stream", "text/event-stream; charset=utf-8"] {
+        let mut steps = then(stream([delta("a"), DONE.to_owned()]), end());
+        let Step::Send(head) = &mut steps[0] else { unreachable!() };
+        *head = String::from_utf8(head.clone()).unwrap().replace("text/event-stream", kind).into_bytes();
+        let (proxy, _) = before(steps).await;
+        let answer = chat(proxy.addr(), true).await;
+        assert_eq!((answer.status, answer.text()), (200, delta("a") + DONE), "{kind}");
+        assert_eq!(answer.header("content-type"), Some(kind));
+    }
+}

@@ -31,11 +31,17 @@ impl Proxy {
 
     /// Starts one on a folder as it is.
     pub(crate) async fn start_in(folder: TempDir) -> Self {
+        Self::start_with(folder, 1).await
+    }
+
+    /// Starts one with so many workers.
+    pub(crate) async fn start_with(folder: TempDir, workers: usize) -> Self {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
         let config = Config {
             listen: local,
             admin_listen: local,
             data_dir: folder.path().to_owned(),
+            workers,
             access_log: AccessLog::File(folder.path().join("access.log")),
             environment: [("KEY".to_owned(), "sk-OURS".to_owned())].into(),
             ..Config::default()
