@@ -298,3 +298,32 @@ async fn a_connection_is_kept_for_the_next_call() {
     let connections: Vec<_> = script.requests().iter().map(|request| request.connection).collect();
     assert_eq!(connections, [1, 1, 1]);
 }
+
+#[tokio::test]
+async fn the_first_route_that_matches_decides() {
+    let script = Script::new([good()]);
+    let mut two = policy(&[("a", script.listen().await), ("b", script.listen().await)]);
+    two["routes"] = json!([
+        {"name": "tenant", "match": {"headers": {"x-tenant": "acme"}}, "targets": [{"backend": "b"}]},
+        {"name": "model", "match": {"models": ["gpt-*"]}, "targets": [{"backend": "b"}]},
+        {"name": "long", "condition": "max_tokens > 1000", "targets": [{"backend": "b"}]},
+        {"name": "vectors", "match": {"paths": ["/v1/embeddings"]}, "targets": [{"backend": "a"}]},
+        {"name": "streams", "match": {"stream": true}, "targets": [{"backend": "a"}]},
+    ]);
+    let proxy = Proxy::start(&two).await;
+    let plain = chat_body(false);
+    for (path, headers, body, backend) in [
+        (CHAT, "x-tenant: acme\r\n", plain.clone(), Some("b")),
+        (CHAT, "", plain.replace("auto", "gpt-9"), Some("b")),
+        (CHAT, "", plain.replace("\"stream\"", "\"max_tokens\":2000,\"stream\""), Some("b")),
+        ("/v1/embeddings", "", r#"{"model":"m","input":"hi"}"#.to_owned(), Some("a")),
+        (CHAT, "", chat_body(true), Some("a")),
+        (CHAT, "x-tenant: other\r\n", plain, None),
+    ] {
+        let answer = raw(proxy.addr(), request(path, headers, &body).as_bytes()).await;
+        assert_eq!(answer.header("x-penstock-backend"), backend, "{headers}{body}");
+        if backend.is_none() {
+            assert_refused(&answer, 404, "no_route");
+        }
+    }
+}

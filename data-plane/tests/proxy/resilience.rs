@@ -378,3 +378,60 @@ async fn failing_fast_does_not_attract_traffic_res_14() {
     let asked = broken.stats().requests - warm;
     assert!(asked <= 40, "{asked} of 400 went to the one that fails");
 }
+
+#[tokio::test]
+async fn a_service_that_keeps_failing_is_left_alone() {
+    let (bad, good) = (sim("bad").await, sim("good").await);
+    bad.set_fault(Fault::parse("errors=1").unwrap());
+    let two = policy(&[("bad", bad.addr()), ("good", good.addr())]);
+    let proxy = Proxy::start(&with_breaker(two, json!({"consecutive_failures": 2, "open": "60s"}))).await;
+    let mut calls = 0;
+    while bad.stats().requests < 2 {
+        calls += 1;
+        assert!(calls < 1_000, "the bad service was not drawn twice");
+        assert_eq!(chat(proxy.addr(), false).await.status, 200);
+    }
+    assert_eq!(proxy.metric("penstock_breaker_state", &["backend=\"bad\""]).await, 3.0);
+    for _ in 0..40 {
+        assert_eq!(chat(proxy.addr(), false).await.header("x-penstock-attempts"), Some("1"));
+    }
+    assert_eq!(bad.stats().requests, 2);
+    let detail = post(proxy.addr(), "/api/invoke", r#"{"prompt":"hi"}"#).await.json();
+    let excluded: Vec<_> =
+        detail["score_detail"].as_array().unwrap().iter().map(|entry| &entry["excluded"]).collect();
+    assert_eq!(excluded, ["breaker_open", ""]);
+}
+
+#[tokio::test]
+async fn when_all_services_come_back_so_do_their_clients_res_05() {
+    let (a, b) = (sim("a").await, sim("b").await);
+    for service in [&a, &b] {
+        service.set_fault(Fault::parse("errors=1,status=503").unwrap());
+    }
+    let two = policy(&[("a", a.addr()), ("b", b.addr())]);
+    let proxy = Proxy::start(&with_breaker(two, json!({"consecutive_failures": 1, "open": "60s"}))).await;
+    for _ in 0..10 {
+        assert_eq!(chat(proxy.addr(), false).await.error_code(), "upstream_overloaded");
+    }
+    assert_eq!(proxy.metric("penstock_breaker_state", &[]).await, 6.0, "both are open");
+    for service in [&a, &b] {
+        service.set_fault(Fault::default());
+    }
+    assert_eq!(chat(proxy.addr(), false).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_service_without_its_key_or_too_small_for_the_prompt_is_not_asked() {
+    let script = Script::new([good()]);
+    let mut two = policy(&[("keyless", script.listen().await), ("small", script.listen().await)]);
+    two["backends"]["keyless"]["credential"] = "env:MISSING".into();
+    two["backends"]["small"]["models"][0]["context_window"] = 100.into();
+    let proxy = Proxy::start(&two).await;
+    for _ in 0..10 {
+        assert_eq!(chat(proxy.addr(), false).await.header("x-penstock-backend"), Some("small"));
+    }
+    let long = chat_body(false).replace("hi", &"word ".repeat(1_000));
+    let answer = post(proxy.addr(), "/v1/chat/completions", &long).await;
+    assert_eq!((answer.status, answer.error_code().as_str()), (503, "no_target"));
+    assert_eq!(script.requests().len(), 10);
+}
