@@ -27,6 +27,13 @@ const MAX_HEADERS: usize = 100;
 /// The first bytes of every HTTP/2 connection.
 const PREFACE: &[u8; 4] = b"PRI ";
 
+/// The first worker's socket. A socket that can be shared would silently share the port with another process's as well:
+/// one that cannot is bound first, to see whether the port is free.
+pub(crate) fn bind_first(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    drop(std::net::TcpListener::bind(address)?);
+    bind(address)
+}
+
 /// A listening socket that others may share: the kernel spreads connections over them.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;

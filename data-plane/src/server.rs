@@ -120,7 +120,8 @@ impl Running {
 /// When it cannot listen, or its folder or log cannot be used. A control plane that does not answer is no error.
 pub async fn start(config: Config) -> Result<Running, Error> {
     let listen = |source, address, flag| Error::Listen { address, flag, source };
-    let first = listener::bind(config.listen).map_err(|error| listen(error, config.listen, "--listen"))?;
+    let first =
+        listener::bind_first(config.listen).map_err(|error| listen(error, config.listen, "--listen"))?;
     let traffic = first.local_addr().map_err(|error| listen(error, config.listen, "--listen"))?;
     let admin_socket = tokio::net::TcpListener::bind(config.admin_listen)
         .await
