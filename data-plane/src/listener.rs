@@ -18,14 +18,21 @@ use crate::service;
 use crate::stall::{STALL, Stalling};
 use crate::worker::Worker;
 
-/// Until the whole head of a request is there, the first as well as the next on a kept connection that has begun one.
-const HEAD: Duration = Duration::from_secs(10);
+/// Until the first bytes of a connection are there.
+const FIRST: Duration = Duration::from_secs(10);
+/// The same once the proxy is about to end.
+const LAST: Duration = Duration::from_secs(1);
+/// Until the whole head of a request is there, on a kept connection counted from the answer before: longer than load
+/// balancers keep a connection idle (60 s), so that they close it first and never send a request into a closed one.
+const HEAD: Duration = Duration::from_secs(75);
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 4_096;
 /// Request head and unit of reading.
 const BUFFER: usize = 64 * 1024;
 /// More headers are answered with 431.
 const MAX_HEADERS: usize = 100;
-/// The first bytes of every HTTP/2 connection.
-const PREFACE: &[u8; 4] = b"PRI ";
+/// The first bytes of every HTTP/2 connection. All of them are waited for: hyper has no limit in time for the rest.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The first worker's socket. A socket that can be shared would silently share the port with another process's as well:
 /// one that cannot is bound first, to see whether the port is free.
@@ -41,7 +48,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(4_096)?;
+    socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
@@ -72,8 +79,22 @@ pub(crate) async fn serve(
             _ = stop.wait_for(|&stop| stop) => break,
         }
     }
-    drop(listener);
+    // Who has connected already is served too; closing the socket would reset them.
+    for (socket, peer) in waiting(listener) {
+        connections.spawn_local(connection(Rc::clone(&worker), socket, peer, stopping.clone()));
+    }
     while connections.join_next().await.is_some() {}
+}
+
+/// The connections that nobody has accepted yet. Asked of the kernel: the runtime may not have heard of them.
+fn waiting(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
+    let Ok(listener) = listener.into_std() else { return Vec::new() };
+    let accepted = std::iter::from_fn(|| listener.accept().ok()).take(BACKLOG as usize);
+    let ours = accepted.filter_map(|(socket, peer)| {
+        socket.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(socket).ok()?, peer))
+    });
+    ours.collect()
 }
 
 async fn connection(
@@ -115,6 +136,8 @@ async fn connection(
             .serve_connection(io, service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
+            // First the request whose bytes are there: hyper closes a connection that has not read any.
+            biased;
             _ = connection.as_mut() => return,
             _ = stop.wait_for(|&stop| stop) => connection.as_mut().graceful_shutdown(),
         }
@@ -124,7 +147,7 @@ async fn connection(
 
 /// Looks at the first bytes without taking them. `None` when there will be none.
 async fn is_http2(socket: &TcpStream, stop: &mut watch::Receiver<bool>) -> io::Result<Option<bool>> {
-    let looking = tokio::time::timeout(HEAD, async {
+    let looking = tokio::time::timeout(FIRST, async {
         let mut first = [0; PREFACE.len()];
         loop {
             let seen = socket.peek(&mut first).await?;
@@ -142,7 +165,11 @@ async fn is_http2(socket: &TcpStream, stop: &mut watch::Receiver<bool>) -> io::R
     });
     tokio::select! {
         seen = looking => seen.unwrap_or(Ok(None)),
-        _ = stop.wait_for(|&stop| stop) => Ok(None),
+        // A request may be on its way behind the connection.
+        () = async {
+            let _ = stop.wait_for(|&stop| stop).await;
+            tokio::time::sleep(LAST).await;
+        } => Ok(None),
     }
 }
 
