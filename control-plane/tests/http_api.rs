@@ -57,6 +57,8 @@ async fn errors_have_a_status_a_stable_code_and_what_to_do() {
     told(413, "policy_too_large", apply("", &vec![b'#'; (1 << 20) + 1]).await).await;
     told(413, "policy_too_large", apply("", &vec![b'#'; 3 << 20]).await).await;
     told(400, "invalid_argument", apply("?colour=red", good.as_bytes()).await).await;
+    let rollback = format!("{POLICY}/rollback");
+    told(400, "invalid_argument", post(http, &rollback, "", br#"{"to_version":1}"#).await).await;
     told(404, "policy_unknown", post(http, "/api/v1/policies/other/apply", "", good.as_bytes()).await).await;
     told(404, "decision_not_found", get(http, "/api/v1/decisions/none").await).await;
     told(404, "not_found", get(http, "/api/v1/nothing").await).await;

@@ -10,9 +10,12 @@
 //!
 //! Both changes take an `idempotency-key` header. Errors are `{"code", "message", "problems"}`.
 
+use std::net::IpAddr;
+
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -79,12 +82,17 @@ async fn same_origin(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Does a browser say that the page is not ours?
+/// Does a browser say that the page is not ours? A page whose host is a name is not ours even if the name is the one we
+/// are called by: its owner may have let it resolve to this machine (DNS rebinding).
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return false };
     let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    authority.map(|(_, authority)| authority) != host
+    let local = host.and_then(|host| host.parse::<Authority>().ok()).is_some_and(|host| {
+        let name = host.host();
+        name == "localhost" || name.starts_with('[') || name.parse::<IpAddr>().is_ok()
+    });
+    !local || authority.map(|(_, authority)| authority) != host
 }
 
 #[derive(Deserialize)]
@@ -165,8 +173,14 @@ async fn rollback(
     name: Result<Path<String>, PathRejection>,
     query: Asked<RollbackQuery>,
     headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
 ) -> Answer<ApplyPolicyResponse> {
     let Query(query) = query?;
+    if !body?.is_empty() {
+        // Whoever names a version in a body must not get another one.
+        let message = "a rollback takes no body; name the version in the query: ?to_version=7";
+        return Err(Failure::new(Kind::Invalid, "invalid_argument", message));
+    }
     let request = RollbackPolicyRequest {
         policy: name?.0,
         to_version: query.to_version,
@@ -247,5 +261,27 @@ impl From<BytesRejection> for Failure {
             return Self::new(Kind::TooLarge, "policy_too_large", message);
         }
         Self::new(Kind::Invalid, "invalid_argument", rejection.body_text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_ours_only_at_an_address_that_nobody_else_can_point_at_us() {
+        let foreign = |origin: &str, host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+            headers.insert(header::HOST, host.parse().unwrap());
+            is_foreign(&headers)
+        };
+        for host in ["127.0.0.1:7080", "localhost:7080", "[::1]:7080", "10.0.0.7"] {
+            assert!(!foreign(&format!("http://{host}"), host), "{host}");
+        }
+        assert!(foreign("http://evil.example:7080", "evil.example:7080"), "DNS rebinding");
+        assert!(foreign("http://evil.example", "127.0.0.1:7080"));
+        assert!(foreign("null", "127.0.0.1:7080"));
+        assert!(!is_foreign(&HeaderMap::new()), "no browser");
     }
 }
