@@ -62,6 +62,12 @@ impl<'a> View<'a> {
         cooling.map(|index| self.target(index).state.cooldown_until().since(self.now)).min()
     }
 
+    /// Is the request too long for every candidate? Then waiting is of no use.
+    pub(crate) fn is_too_long(&self) -> bool {
+        let mut candidates = 0..self.table.pool(self.pool).candidates.len();
+        candidates.all(|index| self.exclusion(index) == Some("context_window"))
+    }
+
     /// Chooses a candidate that was not tried yet, where there is one.
     pub(crate) fn pick(&self, worker: &Worker, tried: Mask) -> Option<Pick> {
         let question = Question {

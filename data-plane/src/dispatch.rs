@@ -33,7 +33,12 @@ pub(crate) async fn dispatch(
         let now = clock.now();
         let view = View::new(&table, chosen.pool, tokens, now);
         let Some(pick) = view.pick(&ticket.worker, tried) else {
-            return Err(last.map_or(Refusal::NoTarget { retry_after: view.first_free() }, Refusal::Upstream));
+            let nobody = if view.is_too_long() {
+                Refusal::TooLong
+            } else {
+                Refusal::NoTarget { retry_after: view.first_free() }
+            };
+            return Err(last.map_or(nobody, Refusal::Upstream));
         };
         let target = table.target(table.candidate(chosen.pool, pick.index).target);
         tried.insert(pick.index);

@@ -35,6 +35,8 @@ pub(crate) enum Refusal {
     NoRoute,
     /// The route has no service for what the request needs.
     NoBackend,
+    /// No candidate's context window is large enough.
+    TooLong,
     /// Every candidate is excluded for this request.
     NoTarget { retry_after: Option<Duration> },
     /// The last attempt's failure.
@@ -74,6 +76,7 @@ pub const CODES: &[&str] = &[
     "unknown_capability",
     "no_route",
     "no_backend",
+    "context_too_long",
     "no_target",
     "internal",
     "upstream_rejected",
@@ -103,6 +106,7 @@ impl Refusal {
             Self::UnknownCapability => "unknown_capability",
             Self::NoRoute => "no_route",
             Self::NoBackend => "no_backend",
+            Self::TooLong => "context_too_long",
             Self::NoTarget { .. } => "no_target",
             Self::Internal => "internal",
             Self::Upstream(failure) => outcome_code(failure.outcome),
@@ -120,7 +124,8 @@ impl Refusal {
             Self::BodyIncomplete
             | Self::InvalidBody(_)
             | Self::StreamUnsupported
-            | Self::UnknownCapability => StatusCode::BAD_REQUEST,
+            | Self::UnknownCapability
+            | Self::TooLong => StatusCode::BAD_REQUEST,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Upstream(failure) => failure.client_status(),
         }
@@ -169,6 +174,10 @@ impl Refusal {
             Self::UnknownCapability => "The policy has no such capability.",
             Self::NoRoute => "No route of the policy matches this request.",
             Self::NoBackend => "No service in the policy can do what this request needs.",
+            Self::TooLong => {
+                "The prompt and the limit of the answer are more than any service here can hold. Send less, or lower \
+                 max_tokens."
+            }
             Self::NoTarget { .. } => {
                 "No service can take this request now: all are over their limit, lack their key, or are too small for it."
             }
