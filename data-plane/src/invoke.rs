@@ -39,7 +39,7 @@ pub(crate) async fn serve(
     context.model = asked.model.as_deref().unwrap_or_default();
     context.message_count = 1;
     context.prompt_tokens = tokens;
-    ticket.request.model = context.model.to_owned();
+    ticket.request.asked_for(context.model);
     decide_for(ticket, Asked { context, capability, texts: &mut std::iter::once(asked.prompt.as_ref()) })?;
 
     let span = view.model_span.clone();

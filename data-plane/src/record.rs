@@ -45,7 +45,7 @@ pub(crate) fn build(ticket: &Ticket, kept: &str, duration_us: u64) -> Decision {
         unix_ms: unix_ms(clock.wall(ticket.started)),
         policy: table.snapshot.name.clone(),
         policy_version: table.snapshot.version,
-        requested_model: ticket.request.model.chars().take(128).collect(),
+        requested_model: ticket.request.model.clone(),
         protocol: ticket.request.protocol.to_owned(),
         stream: ticket.request.stream,
         status: u32::from(ticket.status),

@@ -125,6 +125,11 @@ impl Relay {
 
     fn break_off(&mut self, outcome: Outcome) -> Option<Result<Bytes, BrokenOff>> {
         self.exchange = None;
+        if self.is_all_there() {
+            // Behind the end mark there was nothing to wait for.
+            self.settle(Outcome::Ok);
+            return None;
+        }
         let refusal = Refusal::Upstream(Failure::silent(outcome));
         // What the service said itself has already gone to the client.
         let said = self.watch.as_ref().is_some_and(|watch| watch.error().is_some());
@@ -139,6 +144,11 @@ impl Relay {
             if said { Bytes::new() } else { error_event(refusal.kind(), refusal.code(), &refusal.message()) };
         let last = [gap, &event].concat();
         (!last.is_empty()).then(|| Ok(last.into()))
+    }
+
+    /// Has the service said that its answer is complete?
+    fn is_all_there(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.is_complete() && watch.error().is_none())
     }
 
     fn settle(&mut self, outcome: Outcome) {

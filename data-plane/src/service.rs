@@ -199,7 +199,7 @@ async fn forward(
         let mut context = context(ticket, head);
         context.model = view.model.as_deref().unwrap_or_default();
         context.prompt_tokens = view.estimated_prompt_tokens();
-        ticket.request.model = context.model.to_owned();
+        ticket.request.asked_for(context.model);
         let texts: Vec<_> = view.texts().collect();
         decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
         (Endpoint::Embeddings, view.model_span.clone(), view.estimated_prompt_tokens())
@@ -216,11 +216,15 @@ async fn forward(
         context.tools = view.tools as u32;
         context.images = view.images;
         context.user = view.user.as_deref().unwrap_or_default();
-        ticket.request.model = context.model.to_owned();
+        ticket.request.asked_for(context.model);
         ticket.request.stream = view.stream;
         let texts: Vec<_> = view.last_user_texts().collect();
         decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
-        (Endpoint::ChatCompletions, view.model_span.clone(), tokens + view.max_tokens.unwrap_or(0))
+        (
+            Endpoint::ChatCompletions,
+            view.model_span.clone(),
+            tokens.saturating_add(view.max_tokens.unwrap_or(0)),
+        )
     };
     let call = upstream_call(ticket, endpoint, head, body, model_span)?;
     let (reply, target) = dispatch(ticket, &call, tokens).await?;

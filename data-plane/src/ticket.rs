@@ -12,6 +12,7 @@ use penstock_decision::capability::Classification;
 use penstock_decision::pick::Pick;
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::{PoolId, RouteId};
+use penstock_providers::json::clip;
 use penstock_providers::openai::Usage;
 
 use crate::clock::Moment;
@@ -26,6 +27,8 @@ use crate::worker::Worker;
 const REJECTED_KEY: Duration = Duration::from_secs(60);
 /// How long a rate limit without `Retry-After` lasts.
 const SHORT_COOLDOWN: Duration = Duration::from_secs(1);
+/// Of the model's name that a client asks for, so many bytes are kept: it may have written a whole body of it.
+const MODEL: usize = 128;
 
 /// See the module's documentation.
 pub(crate) struct Ticket {
@@ -55,12 +58,19 @@ pub(crate) struct RequestFacts {
     pub(crate) path: &'static str,
     pub(crate) protocol: &'static str,
     pub(crate) operation: &'static str,
-    /// As the client wrote it; for logs and records only.
+    /// As the client wrote it, but no longer than [`MODEL`]; for logs and records only.
     pub(crate) model: String,
     pub(crate) stream: bool,
     pub(crate) bytes_in: u64,
     /// The client's `traceparent`, when spans are wanted.
     pub(crate) parent: Option<String>,
+}
+
+impl RequestFacts {
+    /// Which model the client asked for.
+    pub(crate) fn asked_for(&mut self, model: &str) {
+        clip(model, MODEL).clone_into(&mut self.model);
+    }
 }
 
 /// Route, capability, pool.

@@ -83,9 +83,9 @@ pub(crate) fn parse_object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, 
         let reason = format!("nesting deeper than {MAX_DEPTH} levels");
         return Err(InvalidBody::at(InvalidKind::NotJson, reason, body, offset));
     }
-    // A derived struct would also accept an array of its fields, in order.
+    // A derived struct would also accept an array of its fields, in order, and names itself when it refuses others.
     if let Some(offset) = body.iter().position(|byte| !byte.is_ascii_whitespace())
-        && matches!(body[offset], b'[' | b'"')
+        && body[offset] != b'{'
     {
         serde_json::from_str::<serde::de::IgnoredAny>(text)
             .map_err(|error| InvalidBody::from_serde(&error))?;
@@ -245,7 +245,13 @@ mod tests {
         assert_eq!((error.kind, error.line, error.column), (InvalidKind::WrongShape, 2, 1));
         let error = parse_object::<Value>(b"{\"a\":\n\"\xff\"}").unwrap_err();
         assert_eq!((error.kind, error.line, error.column), (InvalidKind::NotJson, 2, 2));
+        let error = parse_object::<Value>(b"null").unwrap_err();
+        assert_eq!(
+            (error.kind, error.reason.as_str()),
+            (InvalidKind::WrongShape, "the body must be a JSON object")
+        );
         assert_eq!(parse_object::<Value>(b"").unwrap_err().kind, InvalidKind::NotJson);
+        assert_eq!(parse_object::<Value>(b"hello").unwrap_err().kind, InvalidKind::NotJson);
         assert_eq!(parse_object::<Value>(b"{} x").unwrap_err().kind, InvalidKind::NotJson);
     }
 }
