@@ -66,7 +66,7 @@ test-real: ## Routes to a real language model on this machine; installs it into 
 	@tests/real/run.sh
 
 image: ## Builds the container image from a static binary into target/image/
-	@$(setup) protoc buildah
+	@$(setup) protoc buildah curl
 	@tools/image.sh
 
 chart: check-chart ## Lints, renders and validates the Helm chart

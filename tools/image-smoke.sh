@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# image-smoke.sh BINARY: runs the binary of the image as the image does, in an empty root and as nobody, and sends it a
-# request by name. As root only; without root the binary runs where it is.
+# image-smoke.sh BINARY: runs the binary as a container would, as nobody in a root with nothing but what every container
+# runtime brings, and sends it a request. Without root the binary runs where it is.
 set -euo pipefail
 
 binary=$(realpath "$1")
@@ -18,7 +18,10 @@ trap stop EXIT
 
 run=("$binary")
 if [ "$(id -u)" = 0 ]; then
-    mkdir -p "$root/etc" "$root/var/lib/penstock"
+    mkdir -p "$root/etc" "$root/dev" "$root/var/lib/penstock"
+    mknod -m 666 "$root/dev/null" c 1 3
+    mknod -m 666 "$root/dev/random" c 1 8
+    mknod -m 666 "$root/dev/urandom" c 1 9
     cp "$binary" "$root/penstock"
     cp /etc/hosts "$root/etc/hosts"
     chmod 755 "$root"

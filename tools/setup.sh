@@ -182,6 +182,11 @@ setup_hadolint() {
     link_from_venv 'bin/hadolint'
 }
 
+setup_curl() {
+    have curl && return
+    apt_install curl || fail "curl is missing: install it"
+}
+
 # Builds the image.
 setup_buildah() {
     have buildah && return
