@@ -111,11 +111,12 @@ fn execute(arguments: &[OsString], context: &Context) -> Result<(), Ended> {
     let definition = command();
     let matches = definition.clone().try_get_matches_from(arguments)?;
     let (name, sub) = matches.subcommand().expect("clap insists on a subcommand");
-    if !has(sub, "dump_config") {
+    let plane = definition.find_subcommand(name).expect("clap has matched it");
+    // Asked of the definition: matches of a release build say yes to every name.
+    if !plane.get_arguments().any(|arg| arg.get_id() == "dump_config") {
         return Ok(run_command(&matches, context)?);
     }
     // A plane: its settings may come from a file, which needs a second look at the command line.
-    let plane = definition.find_subcommand(name).expect("clap has matched it");
     let file = match sub.get_one::<PathBuf>("config") {
         Some(path) => config_file::read(path, plane)?,
         None => Settings::new(),
@@ -129,10 +130,6 @@ fn execute(arguments: &[OsString], context: &Context) -> Result<(), Ended> {
         return Ok(output::print(&config_file::dump(plane, sub, &file))?);
     }
     Ok(run_command(&matches, context)?)
-}
-
-fn has(matches: &ArgMatches, id: &str) -> bool {
-    matches.try_contains_id(id).is_ok()
 }
 
 fn run_command(matches: &ArgMatches, context: &Context) -> Result<(), Failure> {
