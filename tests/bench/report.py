@@ -29,7 +29,7 @@ def table(result, options):
     lines = [
         f"{machine['date']}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
         f"Linux {machine['kernel']}; load average before the run {machine['load_before']}; median of "
-        f"{options.rounds} rounds of {options.seconds:g} s.",
+        f"{options.rounds} round{'s' * (options.rounds > 1)} of {options.seconds:g} s.",
         "",
         "| gateway | calls per CPU-second | CPU per call | added p50 | added p99 | added p99.9 | CPU per chunk "
         "| memory idle | with 1,000 streams | other work on its core |",
