@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use penstock_model::Usage;
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::PoolId;
-use penstock_providers::openai::Usage;
 use penstock_stats::Sketch;
 use penstock_telemetry::Histogram;
 use penstock_telemetry::names;

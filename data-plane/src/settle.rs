@@ -1,8 +1,8 @@
 //! What a request leaves behind when it has ended, however it has: counts, a log line, a decision record, spans.
 
+use penstock_model::Usage;
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::PoolId;
-use penstock_providers::openai::Usage;
 
 use crate::access_log::Line;
 use crate::clock::Moment;

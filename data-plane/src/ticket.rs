@@ -10,10 +10,10 @@ use http::HeaderValue;
 use penstock_decision::breaker::{Ending, ProbeToken};
 use penstock_decision::capability::Classification;
 use penstock_decision::pick::Pick;
+use penstock_model::Usage;
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::{PoolId, RouteId};
 use penstock_providers::json::clip;
-use penstock_providers::openai::Usage;
 
 use crate::clock::Moment;
 use crate::error::Failure;

@@ -3,7 +3,11 @@
 //! Everything here is a function of bytes, headers and (where time matters) an instant that the caller passes in: no
 //! sockets, no clock. The data plane owns the bytes and decides; this crate only looks at them and says where to cut.
 //!
-//! - [`openai`]: the OpenAI dialect and the many services that speak it.
+//! - [`exchange`]: a conversation in terms of no vendor, for the calls where client and service differ.
+//! - [`dialect`]: the seam that the data plane sees, and the register of what is behind it.
+//! - [`openai`], [`responses`], [`anthropic`], [`gemini`], [`bedrock`], [`cohere`], [`dashscope`], [`ollama`]: one folder
+//!   a dialect. The first four are also what clients speak.
+//! - [`view`]: what routing needs to know of a request.
 //! - [`splice`]: changes one field of a body without copying the rest.
 //! - [`headers`]: which headers may pass, in both directions.
 //! - [`retry_after`]: the vendor's wish to be left alone for a while.
@@ -11,12 +15,22 @@
 //! - [`json`]: what the others need of JSON and serde does not offer.
 //!
 //! Invariant: nothing here alters bytes that pass. Where a client and a service speak the same dialect, what goes
-//! through is what came in, apart from the model's name.
+//! through is what came in, apart from the fields that the policy changes.
 
+pub mod anthropic;
+pub mod bedrock;
+pub mod cohere;
+pub mod dashscope;
+pub mod dialect;
+pub mod exchange;
+pub mod gemini;
 pub mod headers;
 pub mod json;
+pub mod ollama;
 pub mod openai;
+pub mod responses;
 pub mod retry_after;
 pub mod splice;
 pub mod sse;
 mod tokens;
+pub mod view;

@@ -23,9 +23,13 @@ pub mod problem;
 pub mod schema;
 pub mod snapshot;
 mod units;
+pub mod usage;
+pub mod vendor;
 
 pub use demo::DEMO_POLICY;
 pub use load::{Loaded, load};
 pub use policy::Policy;
 pub use problem::{Problem, Severity};
 pub use snapshot::{Snapshot, content_hash};
+pub use usage::Usage;
+pub use vendor::Vendor;

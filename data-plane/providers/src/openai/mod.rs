@@ -11,5 +11,3 @@ pub mod view;
 
 pub use outcome::{Classified, classify};
 pub use stream::SseWatch;
-pub use usage::Usage;
-pub use view::{ChatView, EmbeddingsView};

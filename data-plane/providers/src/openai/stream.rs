@@ -6,13 +6,14 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+use penstock_model::Usage;
 use penstock_model::outcome::Outcome;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error_body::VendorError;
 use super::outcome::{in_band, named_or_server_error};
-use super::usage::{self, Usage};
+use super::usage;
 use crate::json::member_value;
 use crate::sse::{Event, Framer};
 

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::FinderRev;
+use penstock_model::Usage;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -13,30 +14,6 @@ const MAX_CANDIDATES: usize = 8;
 const MAX_OBJECT: usize = 16 << 10;
 
 static KEY: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(b"\"usage\""));
-
-/// What one answer consumed. A count that the service did not state is `None`, never zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// All input tokens, the cached ones included.
-    pub input_tokens: Option<u64>,
-    /// Those of them that came out of the service's prompt cache.
-    pub cached_input_tokens: Option<u64>,
-    /// All output tokens, reasoning included.
-    pub output_tokens: Option<u64>,
-    /// Those of them spent on reasoning.
-    pub reasoning_tokens: Option<u64>,
-}
-
-impl Usage {
-    /// Takes over what a later report of the same answer says: reports are running totals, so the last value of each
-    /// count wins and a missing one erases nothing.
-    pub fn update(&mut self, later: Self) {
-        self.input_tokens = later.input_tokens.or(self.input_tokens);
-        self.cached_input_tokens = later.cached_input_tokens.or(self.cached_input_tokens);
-        self.output_tokens = later.output_tokens.or(self.output_tokens);
-        self.reasoning_tokens = later.reasoning_tokens.or(self.reasoning_tokens);
-    }
-}
 
 #[derive(Deserialize)]
 struct Raw {
@@ -86,6 +63,7 @@ impl From<Raw> for Usage {
             output_tokens: raw.completion_tokens.or(raw.output_tokens),
             reasoning_tokens: reasoning(raw.completion_tokens_details)
                 .or_else(|| reasoning(raw.output_tokens_details)),
+            ..Self::default()
         }
     }
 }
@@ -119,6 +97,7 @@ mod tests {
             cached_input_tokens: cached,
             output_tokens: Some(output),
             reasoning_tokens: reasoning,
+            ..Usage::default()
         })
     }
 
@@ -178,13 +157,5 @@ mod tests {
     fn text_that_talks_about_usage_is_not_taken_for_it() {
         let body = r#"{"usage":{"prompt_tokens":1,"completion_tokens":2},"content":"\"usage\":{\"prompt_tokens\":9}"}"#;
         assert_eq!(find(body.as_bytes()), usage(1, None, 2, None));
-    }
-
-    #[test]
-    fn running_totals_are_not_added_up_met_05() {
-        let mut total = usage(25, Some(10), 1, None).unwrap();
-        total.update(Usage { output_tokens: Some(8), ..Usage::default() });
-        total.update(usage(25, Some(10), 15, None).unwrap());
-        assert_eq!(Some(total), usage(25, Some(10), 15, None));
     }
 }

@@ -42,6 +42,11 @@ pub fn load(document: &str) -> Loaded {
     Loaded { policy, problems: report.into_problems(document) }
 }
 
+/// Text to a plain value: for files of our own, whose mistakes a test finds.
+pub(crate) fn plain_value(text: &str) -> Option<serde_json::Value> {
+    source::parse(text, &mut Report::default()).map(|source| source.value)
+}
+
 /// Text to document. Where the text can be read at all there is a document; where it has errors, a mended one.
 fn decode(text: &str, report: &mut Report) -> Option<Document> {
     let source = source::parse(text, report)?;

@@ -100,7 +100,7 @@ fn embeddings_inputs_of_all_four_shapes_are_counted() {
         let body = format!(r#"{{"model":"e","input":{input}}}"#);
         let view = embeddings(body.as_bytes()).unwrap();
         assert_eq!(&body[view.model_span.clone().unwrap()], "\"e\"");
-        (view.inputs, view.texts().map(Cow::into_owned).collect(), view.estimated_prompt_tokens())
+        (view.message_count, view.texts().map(Cow::into_owned).collect(), view.estimated_prompt_tokens())
     };
     assert_eq!(view(r#""four letters""#), (1, vec!["four letters".into()], 3));
     assert_eq!(view(r#"["a","b\n"]"#).1, ["a", "b\n"]);

@@ -1,0 +1,1 @@
+//! The Cohere dialect: chat, version 2.

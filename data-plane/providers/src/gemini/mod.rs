@@ -1,0 +1,1 @@
+//! The Gemini dialect: `generateContent`, at the Gemini API and at Vertex.

@@ -1,0 +1,1 @@
+//! OpenAI's responses, the newer of its two conversation calls.
