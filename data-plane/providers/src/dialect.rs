@@ -31,14 +31,15 @@ pub trait Dialect: Sync {
     /// When this target, or any, cannot carry it.
     fn write_request(&self, request: &Request, target: &TargetFacts<'_>) -> Result<Written, Unwritable>;
 
-    /// Reads a whole answer that came with a status of success.
+    /// Reads a whole answer that came with a status of success. `id` is ours, and unique: tool calls to which the service
+    /// gives no id get one made of it.
     ///
     /// # Errors
     /// What the service says went wrong in spite of the status; an empty error when it is no answer of this dialect.
-    fn read_answer(&self, body: &[u8]) -> Result<Answer, VendorError>;
+    fn read_answer(&self, body: &[u8], id: &str) -> Result<Answer, VendorError>;
 
-    /// Reads a streamed answer.
-    fn stream_reader(&self) -> Box<dyn StreamReader>;
+    /// Reads a streamed answer; `id` as in [`Self::read_answer`].
+    fn stream_reader(&self, id: &str) -> Box<dyn StreamReader>;
 
     /// The usage in a whole answer that is passed through, found without reading all of it.
     fn find_usage(&self, body: &[u8]) -> Option<Usage>;

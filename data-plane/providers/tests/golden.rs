@@ -89,7 +89,7 @@ fn every_dialects_answers_are_read_as_their_fixtures_say() {
         for case in CASES {
             let file = folder.join(format!("{case}.answer.json"));
             let body = fs::read(&file).unwrap_or_else(|_| panic!("{} is missing", file.display()));
-            let answer = dialect.read_answer(&body).unwrap();
+            let answer = dialect.read_answer(&body, "req-1").unwrap();
             assert_eq!(dialect.find_usage(&body), answer.usage, "{}", file.display());
             let written = openai.write_answer(&answer, &asked());
             let written: Value = serde_json::from_slice(&written).unwrap();
@@ -114,7 +114,7 @@ fn stream(folder: &Path, case: &str) -> Vec<u8> {
 /// One line per event, whatever the chunking.
 fn events(dialect: &dyn Dialect, chunks: &[&[u8]]) -> String {
     let mut lines = String::new();
-    let mut reader = dialect.stream_reader();
+    let mut reader = dialect.stream_reader("req-1");
     let mut sink = |event: penstock_providers::exchange::Event<'_>| lines.push_str(&format!("{event:?}\n"));
     for chunk in chunks {
         reader.feed(chunk, &mut sink);
@@ -132,7 +132,7 @@ fn every_dialects_streams_are_read_and_rewritten_as_their_fixtures_say() {
             expect(&folder.join(format!("{case}.stream.events.txt")), &events(dialect, &[&bytes]));
             let mut writer = openai.stream_writer(asked());
             let mut out = Vec::new();
-            let mut reader = dialect.stream_reader();
+            let mut reader = dialect.stream_reader("req-1");
             reader.feed(&bytes, &mut |event| writer.event(&event, &mut out));
             reader.end(&mut |event| writer.event(&event, &mut out));
             writer.finish(&mut out);
