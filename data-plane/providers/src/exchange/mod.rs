@@ -17,6 +17,7 @@ mod answer;
 mod content;
 mod event;
 mod loss;
+mod replay;
 mod request;
 
 pub use answer::{Answer, Choice, Stop};
@@ -24,6 +25,7 @@ pub use content::{CacheHint, Media, Part, Reasoning, Signature, Source, Text, To
 pub use event::{Event, Facts};
 pub use loss::{Dropped, Field, Unwritable, Written};
 pub use penstock_model::Usage;
+pub use replay::replay;
 pub use request::{
     Format, JsonSchema, Output, ReasoningRequest, Request, Role, Sampling, Tool, ToolChoice, ToolKind, Turn,
 };

@@ -1,0 +1,217 @@
+//! What a path stands for.
+
+use std::borrow::Cow;
+
+use http::Method;
+use penstock_model::vendor::{Call, Wire};
+
+/// What a client wants of us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Api<'a> {
+    /// A conversation, in the protocol of `wire`. Where the path says the model and whether to stream, it is here.
+    Conversation { wire: Wire, model: Option<Cow<'a, str>>, stream: bool },
+    /// How many tokens a conversation has.
+    CountTokens { wire: Wire, model: Option<Cow<'a, str>> },
+    /// A call that only services of its own shape can take.
+    Other(Call),
+    /// The models.
+    Models { wire: Wire },
+    /// One model.
+    Model { wire: Wire, id: Cow<'a, str> },
+    /// Our own simple call.
+    Invoke,
+    /// Are we alive?
+    Health,
+    /// A path of no protocol: what a route makes of it.
+    Generic,
+}
+
+impl<'a> Api<'a> {
+    /// Reads a path, without its query.
+    pub(crate) fn of(path: &'a str) -> Self {
+        let talk = |wire| Self::Conversation { wire, model: None, stream: false };
+        match path {
+            "/v1/chat/completions" => talk(Wire::Openai),
+            "/v1/responses" => talk(Wire::OpenaiResponses),
+            "/v1/messages" => talk(Wire::Anthropic),
+            "/v1/messages/count_tokens" => Self::CountTokens { wire: Wire::Anthropic, model: None },
+            "/v1/completions" => Self::Other(Call::Completions),
+            "/v1/embeddings" => Self::Other(Call::Embeddings),
+            "/v1/rerank" => Self::Other(Call::Rerank),
+            "/v1/moderations" => Self::Other(Call::Moderations),
+            "/v1/images/generations" => Self::Other(Call::ImagesGenerations),
+            "/v1/images/edits" => Self::Other(Call::ImagesEdits),
+            "/v1/images/variations" => Self::Other(Call::ImagesVariations),
+            "/v1/audio/speech" => Self::Other(Call::AudioSpeech),
+            "/v1/audio/transcriptions" => Self::Other(Call::AudioTranscriptions),
+            "/v1/audio/translations" => Self::Other(Call::AudioTranslations),
+            "/v1/models" => Self::Models { wire: Wire::Openai },
+            "/v1beta/models" => Self::Models { wire: Wire::Gemini },
+            "/api/invoke" => Self::Invoke,
+            "/health" => Self::Health,
+            _ => Self::of_model(path).unwrap_or(Self::Generic),
+        }
+    }
+
+    /// `/v1beta/models/MODEL:CALL`, also under `/v1` as newer clients have it, and `/v1/models/MODEL`.
+    fn of_model(path: &'a str) -> Option<Self> {
+        let beta = path.strip_prefix("/v1beta/models/");
+        let rest = beta.or_else(|| path.strip_prefix("/v1/models/"))?;
+        let Some((model, call)) = rest.rsplit_once(':') else {
+            let wire = if beta.is_some() { Wire::Gemini } else { Wire::Openai };
+            return (!rest.is_empty()).then(|| Self::Model { wire, id: decode(rest) });
+        };
+        let model = Some(decode(model)).filter(|model| !model.is_empty())?;
+        match call {
+            "generateContent" => Some(Self::Conversation { wire: Wire::Gemini, model: Some(model), stream: false }),
+            "streamGenerateContent" => {
+                Some(Self::Conversation { wire: Wire::Gemini, model: Some(model), stream: true })
+            }
+            "countTokens" => Some(Self::CountTokens { wire: Wire::Gemini, model: Some(model) }),
+            // A model's name may hold a colon.
+            _ if beta.is_none() => Some(Self::Model { wire: Wire::Openai, id: decode(rest) }),
+            _ => None,
+        }
+    }
+
+    /// The protocol in which errors are told.
+    pub(crate) fn wire(&self) -> Wire {
+        match self {
+            Self::Conversation { wire, .. }
+            | Self::CountTokens { wire, .. }
+            | Self::Models { wire }
+            | Self::Model { wire, .. } => *wire,
+            _ => Wire::Openai,
+        }
+    }
+
+    /// The path as labels and logs have it: one of a few.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Conversation { wire: Wire::Openai, .. } => "/v1/chat/completions",
+            Self::Conversation { wire: Wire::OpenaiResponses, .. } => "/v1/responses",
+            Self::Conversation { wire: Wire::Anthropic, .. } => "/v1/messages",
+            Self::Conversation { stream: false, .. } => "/v1beta/models/{model}:generateContent",
+            Self::Conversation { stream: true, .. } => "/v1beta/models/{model}:streamGenerateContent",
+            Self::CountTokens { wire: Wire::Gemini, .. } => "/v1beta/models/{model}:countTokens",
+            Self::CountTokens { .. } => "/v1/messages/count_tokens",
+            Self::Other(call) => other(*call).0,
+            Self::Models { .. } => "/v1/models",
+            Self::Model { .. } => "/v1/models/{model}",
+            Self::Invoke => "/api/invoke",
+            Self::Health => "/health",
+            Self::Generic => "other",
+        }
+    }
+
+    /// The protocol as rules, logs and records name it.
+    pub(crate) fn protocol(&self) -> &'static str {
+        match self {
+            Self::Conversation { wire, .. } | Self::CountTokens { wire, .. } => match wire {
+                Wire::OpenaiResponses => "openai-responses",
+                Wire::Anthropic => "anthropic-messages",
+                Wire::Gemini => "gemini",
+                _ => "openai-chat",
+            },
+            Self::Other(call) => other(*call).1,
+            Self::Invoke => "invoke",
+            Self::Generic => "http",
+            Self::Models { .. } | Self::Model { .. } | Self::Health => "openai-chat",
+        }
+    }
+
+    /// What OpenTelemetry's conventions call the operation (`gen_ai.operation.name`).
+    pub(crate) fn operation(&self) -> &'static str {
+        match self {
+            Self::Conversation { wire: Wire::Gemini, .. } => "generate_content",
+            Self::Other(Call::Embeddings) => "embeddings",
+            Self::Other(Call::Completions) => "text_completion",
+            Self::Other(call) => other(*call).2,
+            _ => "chat",
+        }
+    }
+
+    /// The one method that it takes; `None` for any.
+    pub(crate) fn method(&self) -> Option<Method> {
+        match self {
+            Self::Models { .. } | Self::Model { .. } | Self::Health => Some(Method::GET),
+            Self::Generic => None,
+            _ => Some(Method::POST),
+        }
+    }
+}
+
+/// Path, protocol and operation of a call that is only passed through.
+fn other(call: Call) -> (&'static str, &'static str, &'static str) {
+    match call {
+        Call::Completions => ("/v1/completions", "openai-completions", "text_completion"),
+        Call::Embeddings => ("/v1/embeddings", "openai-embeddings", "embeddings"),
+        Call::Rerank => ("/v1/rerank", "openai-rerank", "rerank"),
+        Call::Moderations => ("/v1/moderations", "openai-moderations", "moderation"),
+        Call::ImagesGenerations => ("/v1/images/generations", "openai-images", "image_generation"),
+        Call::ImagesEdits => ("/v1/images/edits", "openai-images", "image_generation"),
+        Call::ImagesVariations => ("/v1/images/variations", "openai-images", "image_generation"),
+        Call::AudioSpeech => ("/v1/audio/speech", "openai-audio", "speech"),
+        Call::AudioTranscriptions => ("/v1/audio/transcriptions", "openai-audio", "transcription"),
+        Call::AudioTranslations => ("/v1/audio/translations", "openai-audio", "transcription"),
+        _ => ("other", "http", "chat"),
+    }
+}
+
+/// `%3A` to `:`; what is no such escape, or gives no UTF-8, stays.
+fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escape = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        let decoded = escape
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        out.push(decoded.unwrap_or(bytes[at]));
+        at += if decoded.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gemini_calls_are_found_under_both_prefixes_with_their_model() {
+        for prefix in ["/v1beta", "/v1"] {
+            let path = format!("{prefix}/models/gemini-2.5-pro:streamGenerateContent");
+            let expected =
+                Api::Conversation { wire: Wire::Gemini, model: Some("gemini-2.5-pro".into()), stream: true };
+            assert_eq!(Api::of(&path), expected);
+            let path = format!("{prefix}/models/a%2Fb%3Ac:generateContent");
+            let expected = Api::Conversation { wire: Wire::Gemini, model: Some("a/b:c".into()), stream: false };
+            assert_eq!(Api::of(&path), expected);
+        }
+        assert!(matches!(Api::of("/v1beta/models/m:countTokens"), Api::CountTokens { wire: Wire::Gemini, .. }));
+        assert_eq!(Api::of("/v1beta/models/m:destroy"), Api::Generic);
+        assert_eq!(Api::of("/v1beta/models/:generateContent"), Api::Generic);
+    }
+
+    #[test]
+    fn a_models_page_is_told_from_a_call() {
+        assert_eq!(Api::of("/v1/models/gpt-x"), Api::Model { wire: Wire::Openai, id: "gpt-x".into() });
+        assert_eq!(Api::of("/v1/models/qwen:7b"), Api::Model { wire: Wire::Openai, id: "qwen:7b".into() });
+        assert_eq!(Api::of("/v1beta/models/g"), Api::Model { wire: Wire::Gemini, id: "g".into() });
+        assert_eq!(Api::of("/v1/models"), Api::Models { wire: Wire::Openai });
+        assert_eq!(Api::of("/v1/models/"), Api::Generic);
+    }
+
+    #[test]
+    fn broken_escapes_stay_as_they_are() {
+        for text in ["%", "%4", "%zz", "100%", "%ff", "a%+1b"] {
+            assert_eq!(decode(text), text);
+        }
+        assert_eq!(decode("%E4%BD%A0"), "你");
+    }
+}
