@@ -1,10 +1,14 @@
 //! Framing of event streams (WHATWG HTML, "Server-sent events"), watched from the side.
 //!
 //! The bytes themselves pass by; this finds the events in them wherever the reads were cut. Lines end with CRLF, LF or
-//! CR. An event that lies in one read is looked at in place; only what a read cuts is copied, up to [`MAX_HELD`].
+//! CR. An event that lies in one read is looked at in place; only what a read cuts is copied, up to a limit.
 
-/// Most bytes of one unfinished event that are kept. A longer one is counted but not looked into.
+/// Most bytes of one unfinished event that are kept where events are only looked at. A longer one is counted but not
+/// looked into.
 pub const MAX_HELD: usize = 64 << 10;
+
+/// The same where events are translated: an image in base64 or a long argument has to be understood whole (SSE-11).
+pub const MAX_TRANSLATED: usize = 32 << 20;
 
 /// One event with data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,13 +17,15 @@ pub struct Event<'a> {
     pub data: &'a [u8],
     /// Was it announced as `event: error`?
     pub is_error: bool,
-    /// Was it cut by reads and longer than [`MAX_HELD`]?
+    /// Was it cut by reads and longer than what the framer keeps?
     pub oversized: bool,
 }
 
 /// Finds the events in a stream of reads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Framer {
+    /// Most bytes of one unfinished event that are kept.
+    limit: usize,
     /// The line that the last read cut.
     line: Vec<u8>,
     /// Data lines of the open event that are no longer in the current read.
@@ -37,7 +43,32 @@ pub struct Framer {
     comments: u64,
 }
 
+impl Default for Framer {
+    /// For a stream that is only looked at.
+    fn default() -> Self {
+        Self::with_limit(MAX_HELD)
+    }
+}
+
 impl Framer {
+    /// Keeps at most `limit` bytes of an event that reads cut.
+    #[must_use]
+    pub fn with_limit(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            held: Vec::new(),
+            has_held: false,
+            is_error: false,
+            oversized: false,
+            line_dropped: false,
+            after_cr: false,
+            started: false,
+            open_bytes: 0,
+            comments: 0,
+        }
+    }
+
     /// Takes in one read and reports each event that ends in it.
     pub fn feed(&mut self, read: &[u8], mut on_event: impl FnMut(Event<'_>)) {
         let mut rest = read;
@@ -129,6 +160,7 @@ impl Framer {
             on_event(Event { data, is_error: self.is_error, oversized: false });
         }
         self.held.clear();
+        self.held.shrink_to(MAX_HELD);
         self.has_held = false;
         self.is_error = false;
         self.oversized = false;
@@ -137,7 +169,7 @@ impl Framer {
     /// Keeps a data line of the open event beyond the current read.
     fn hold(&mut self, data: Option<&[u8]>) {
         let Some(data) = data else { return };
-        if self.oversized || self.held.len() + data.len() >= MAX_HELD {
+        if self.oversized || self.held.len() + data.len() >= self.limit {
             return self.give_up();
         }
         if self.has_held {
@@ -152,7 +184,7 @@ impl Framer {
         if self.line_dropped || part.is_empty() {
             return;
         }
-        if self.line.len() + part.len() <= MAX_HELD {
+        if self.line.len() + part.len() <= self.limit {
             return self.line.extend_from_slice(part);
         }
         let is_comment = self.line.first().or(part.first()) == Some(&b':');
@@ -172,6 +204,7 @@ impl Framer {
             let data = self.read_line(&line);
             self.hold(data);
             line.clear();
+            line.shrink_to(MAX_HELD);
             self.line = line;
         }
     }

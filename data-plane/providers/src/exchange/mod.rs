@@ -19,6 +19,7 @@ mod event;
 mod loss;
 mod replay;
 mod request;
+pub mod shape;
 
 pub use answer::{Answer, Choice, Stop};
 pub use content::{CacheHint, Media, Part, Reasoning, Signature, Source, Text, ToolCall, ToolResult};

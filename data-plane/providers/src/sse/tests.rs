@@ -146,3 +146,16 @@ proptest! {
         prop_assert_eq!(events(reads.iter().map(Vec::as_slice)), events([joined.as_slice()]));
     }
 }
+
+#[test]
+fn a_translating_framer_reads_an_event_of_four_mebibytes_cut_into_pieces_sse_11() {
+    let text = "x".repeat(4 << 20);
+    let bytes = format!("data: {text}\n\ndata: b\n\n");
+    let mut framer = Framer::with_limit(MAX_TRANSLATED);
+    let mut lengths = Vec::new();
+    for read in bytes.as_bytes().chunks(16 << 10) {
+        framer.feed(read, |event| lengths.push((event.data.len(), event.oversized)));
+    }
+    assert_eq!(lengths, [(4 << 20, false), (1, false)]);
+    assert!(framer.held.capacity() <= MAX_HELD && framer.line.capacity() <= MAX_HELD, "memory is given back");
+}
