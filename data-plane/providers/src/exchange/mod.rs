@@ -16,6 +16,7 @@
 mod answer;
 mod content;
 mod event;
+pub mod json_tool;
 mod loss;
 mod replay;
 mod request;
