@@ -12,12 +12,14 @@
 //! - [`headers`]: which headers may pass, in both directions.
 //! - [`retry_after`]: the vendor's wish to be left alone for a while.
 //! - [`sse`]: the framing of event streams.
+//! - [`aws`]: the framing of AWS's binary event streams, and the signature of requests to AWS.
 //! - [`json`]: what the others need of JSON and serde does not offer.
 //!
 //! Invariant: nothing here alters bytes that pass. Where a client and a service speak the same dialect, what goes
 //! through is what came in, apart from the fields that the policy changes.
 
 pub mod anthropic;
+pub mod aws;
 pub mod bedrock;
 pub mod cohere;
 pub mod dashscope;
