@@ -80,6 +80,7 @@ pub const CODES: &[&str] = &[
     "no_target",
     "internal",
     "upstream_rejected",
+    "content_filtered",
     "upstream_rate_limited",
     "upstream_credential",
     "upstream_overloaded",
@@ -194,6 +195,7 @@ impl Failure {
     fn client_status(&self) -> StatusCode {
         match self.outcome {
             Outcome::ClientError => self.status.unwrap_or(StatusCode::BAD_REQUEST),
+            Outcome::ContentFiltered => StatusCode::BAD_REQUEST,
             Outcome::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Outcome::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Outcome::FirstTokenTimeout | Outcome::IdleTimeout | Outcome::DeadlineExceeded => {
@@ -206,6 +208,7 @@ impl Failure {
     fn message(&self) -> String {
         let ours = match self.outcome {
             Outcome::ClientError => "The service refused the request",
+            Outcome::ContentFiltered => "The service's content filter refused the request",
             Outcome::RateLimited => "The services are over their rate limit",
             Outcome::CredentialRejected => return "The service did not accept the gateway's key.".to_owned(),
             Outcome::Overloaded => "The services are overloaded",
@@ -228,6 +231,7 @@ pub(crate) fn outcome_code(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok | Outcome::ClientCancelled => "",
         Outcome::ClientError => "upstream_rejected",
+        Outcome::ContentFiltered => "content_filtered",
         Outcome::RateLimited => "upstream_rate_limited",
         Outcome::CredentialRejected => "upstream_credential",
         Outcome::Overloaded => "upstream_overloaded",

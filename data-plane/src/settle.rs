@@ -14,11 +14,9 @@ use crate::ticket::Ticket;
 
 /// What the attempt's tokens cost; unknown stays unknown.
 pub(crate) fn cost(table: &RouteTable, pool: PoolId, index: usize, usage: Option<Usage>) -> Option<u64> {
-    let usage = usage?;
     let target = table.candidate(pool, index).target;
     let price = table.policy().targets[target.index()].price.as_ref()?;
-    let cached = usage.cached_input_tokens.unwrap_or(0);
-    Some(price.cost(usage.input_tokens?, cached, usage.output_tokens?))
+    price.cost(&usage?)
 }
 
 /// Settles the request. Nothing is built that nobody asked for.

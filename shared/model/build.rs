@@ -10,7 +10,7 @@ fn main() {
     let entries = fs::read_dir(&folder).expect("the folder is part of the crate");
     let mut files: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
-    files.sort();
+    files.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
     let mut list = "static FILES: &[(&str, &str)] = &[\n".to_owned();
     for file in &files {
         let name = file.file_stem().and_then(|stem| stem.to_str()).expect("vendor names are ASCII");

@@ -6,7 +6,7 @@ use std::time::Instant;
 use penstock_decision::fleet::{Phase, TargetStatus};
 use penstock_model::Policy;
 use penstock_model::live::{LiveState, PoolLive, TargetLive};
-use penstock_model::policy::{Backend, Provider, TargetId};
+use penstock_model::policy::{Backend, TargetId};
 use penstock_proto::admin::v1::{BackendTarget, ListBackendsResponse, PoolShare};
 use penstock_proto::fleet::v1::{
     BreakerState, LiveState as WireLiveState, PoolState, TargetState, WeightedTarget,
@@ -95,7 +95,7 @@ pub(super) fn backends(
         let used = evidence.used(name, model, now);
         BackendTarget {
             state: Some(state.cloned().unwrap_or_else(|| unknown(name, model))),
-            provider: provider(backend.provider).to_owned(),
+            provider: backend.vendor.name.clone(),
             zone: backend.zone.clone().unwrap_or_default(),
             capabilities: capabilities(policy, backend),
             pools: index.map(|index| shares(live, index as u32)).unwrap_or_default(),
@@ -140,11 +140,5 @@ fn success_rate(status: &TargetStatus) -> f64 {
     match status.minute_calls {
         0 => 1.0,
         calls => (calls - status.minute_failures) as f64 / calls as f64,
-    }
-}
-
-fn provider(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Openai => "openai",
     }
 }

@@ -262,7 +262,7 @@ impl Breaker {
         self.probe = None;
         match ending.outcome {
             // A service that refuses what the client sent is alive.
-            Outcome::Ok | Outcome::ClientError => {
+            Outcome::Ok | Outcome::ClientError | Outcome::ContentFiltered => {
                 self.good_probes += 1;
                 if self.good_probes >= settings.probes {
                     self.come_back(now_ms, settings);

@@ -20,6 +20,7 @@
 //! Q moves in a narrow band: a target three times as slow has 0.8 of the best's Q. The factor 4 makes that count: with
 //! β = 2 such a target gets a sixth of the best's share, and at 0.76 a ninth.
 
+use penstock_model::Usage;
 use penstock_model::policy::{Candidate, Policy, Preset, Scoring};
 
 /// a_v: what variation adds to the cost.
@@ -153,7 +154,12 @@ pub fn score_pool(
 fn cost_terms(policy: &Policy, candidates: &[Candidate]) -> Vec<f64> {
     let cost = |candidate: &Candidate| {
         let price = policy.targets[candidate.target.index()].price.as_ref()?;
-        Some(price.cost(STANDARD_INPUT, 0, STANDARD_OUTPUT) as f64)
+        let standard = Usage {
+            input_tokens: Some(STANDARD_INPUT),
+            output_tokens: Some(STANDARD_OUTPUT),
+            ..Usage::default()
+        };
+        Some(price.cost(&standard)? as f64)
     };
     let costs: Vec<Option<f64>> = candidates.iter().map(cost).collect();
     let least = costs.iter().flatten().copied().fold(f64::INFINITY, f64::min);

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::vendor::{MaxTokens, Vendor};
 
 /// A Penstock policy, version 1: which services there are and which of them answers which request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -47,13 +50,33 @@ pub struct Capability {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Backend {
-    /// The wire dialect the service speaks.
-    pub provider: Provider,
-    /// Where it is, up to and including the version segment.
+    /// Whose service it is, or whose it is like: this decides the wire dialect, the paths, how the credential is
+    /// shown, which parameters are sent, and what errors mean.
+    #[schemars(schema_with = "providers")]
+    pub provider: String,
+    /// Where it is, up to and including the version segment. Where it is not given, the provider's own service.
+    /// `{region}` and `{resource}` in it stand for the fields of these names.
+    #[serde(default)]
     #[schemars(example = "https://api.openai.com/v1")]
-    pub base_url: String,
-    /// Where the proxy finds the key: `env:NAME` or `file:/path`. Never the key itself. Without it no
-    /// `Authorization` header is sent.
+    pub base_url: Option<String>,
+    /// The provider's region, where its address or its calls have one: `us-east-1`, `europe-west4`, `global`.
+    #[serde(default)]
+    #[schemars(example = "us-east-1")]
+    pub region: Option<String>,
+    /// The name of the resource that is part of an Azure address.
+    #[serde(default)]
+    #[schemars(example = "my-resource")]
+    pub resource: Option<String>,
+    /// The Google Cloud project.
+    #[serde(default)]
+    #[schemars(example = "my-project")]
+    pub project: Option<String>,
+    /// The version of the interface, where the provider wants one with every call.
+    #[serde(default)]
+    #[schemars(example = "2024-10-21")]
+    pub api_version: Option<String>,
+    /// Where the proxy finds the key: `env:NAME` or `file:/path`. Never the key itself. Without it no credential is
+    /// sent.
     #[serde(default)]
     #[schemars(example = "env:OPENAI_API_KEY")]
     pub credential: Option<String>,
@@ -85,12 +108,10 @@ pub enum BackendCapabilities {
     Graded(BTreeMap<String, f64>),
 }
 
-/// A wire dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Provider {
-    /// OpenAI's API and everything shaped like it.
-    Openai,
+/// The names of all vendors, as a choice.
+fn providers(_: &mut SchemaGenerator) -> Schema {
+    let choice = |vendor: &Vendor| json!({"const": vendor.name, "description": format!("{}.", vendor.title)});
+    json_schema!({"oneOf": Vendor::all().iter().map(choice).collect::<Vec<_>>()})
 }
 
 /// A model of a backend.
@@ -106,6 +127,18 @@ pub struct Model {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub context_window: Option<u32>,
+    /// The name under which the service takes the output limit, where this deployment differs from what is usual with
+    /// its provider: reasoning models take `max_completion_tokens` only, many older servers `max_tokens` only.
+    #[serde(default)]
+    pub max_tokens_name: Option<MaxTokens>,
+    /// The output limit of requests that set none, where the service requires one.
+    #[serde(default = "default_max_tokens")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub default_max_tokens: u32,
+}
+
+fn default_max_tokens() -> u32 {
+    4096
 }
 
 /// Price per million tokens, as decimal strings so that nothing is lost: `"0.15"`.
@@ -122,6 +155,14 @@ pub struct Price {
     #[serde(default)]
     #[schemars(example = "0.075")]
     pub cached_input: Option<String>,
+    /// Per million input tokens written to the service's cache; the input price where it is not given.
+    #[serde(default)]
+    #[schemars(example = "3.75")]
+    pub cache_write: Option<String>,
+    /// Per million input tokens written to the cache for an hour; `cache_write` where it is not given.
+    #[serde(default)]
+    #[schemars(example = "6.00")]
+    pub cache_write_1h: Option<String>,
     /// Per million output tokens.
     #[schemars(example = "0.60")]
     pub output: String,
@@ -158,6 +199,9 @@ pub struct Route {
     /// When to try again.
     #[serde(default)]
     pub retry: Retry,
+    /// What happens when client and service speak different protocols.
+    #[serde(default)]
+    pub translation: Translation,
 }
 
 /// All that is given must hold: each list must have an entry that matches the request's value. `*` stands for any run
@@ -232,6 +276,15 @@ impl Default for Retry {
     fn default() -> Self {
         Self { attempts: 2 }
     }
+}
+
+/// What happens when client and service speak different protocols.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Translation {
+    /// `true`: a request of which something would be lost is refused. `false`: parameters that the service has no
+    /// equivalent for are left out and named in the header `x-penstock-dropped`.
+    pub strict: bool,
 }
 
 /// How targets are compared.

@@ -21,6 +21,7 @@ pub mod policy;
 pub mod price;
 pub mod problem;
 pub mod schema;
+mod settings;
 pub mod snapshot;
 mod units;
 pub mod usage;

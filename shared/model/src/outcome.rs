@@ -37,6 +37,8 @@ outcomes! {
     Ok = "ok",
     /// The vendor blames the request: 400, 404, 413, 422, a refusal. Says nothing about the target.
     ClientError = "client_error",
+    /// The vendor's content filter refused the request. Says nothing about the target, and no other is asked.
+    ContentFiltered = "content_filtered",
     /// The client went away.
     ClientCancelled = "client_cancelled",
     /// The request's own deadline left too little time.
@@ -123,9 +125,13 @@ mod tests {
             assert!(!outcome.is_hard_failure() || outcome.is_failure(), "{outcome:?}");
             assert!(!outcome.is_failure() || outcome.is_retryable(), "{outcome:?}");
         }
-        for blameless in
-            [Outcome::Ok, Outcome::ClientError, Outcome::ClientCancelled, Outcome::DeadlineExceeded]
-        {
+        for blameless in [
+            Outcome::Ok,
+            Outcome::ClientError,
+            Outcome::ContentFiltered,
+            Outcome::ClientCancelled,
+            Outcome::DeadlineExceeded,
+        ] {
             assert!(!blameless.is_retryable(), "{blameless:?}");
         }
     }

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 pub use crate::address::{Address, Host};
 pub use crate::condition::{CONTEXT_FIELDS, Condition};
-pub use crate::document::{Preset, Provider};
+pub use crate::document::Preset;
 pub use crate::pattern::Pattern;
 pub use crate::price::Price;
+pub use crate::settings::Settings;
+use crate::vendor::{Call, MaxTokens, Vendor};
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -119,16 +121,28 @@ pub struct Capability {
 pub struct Backend {
     /// Its name.
     pub name: String,
-    /// The dialect it speaks.
-    pub provider: Provider,
+    /// Whose service it is, or whose it is like.
+    pub vendor: &'static Vendor,
     /// Where it is.
     pub address: Address,
+    /// What is particular to this deployment.
+    pub settings: Settings,
     /// Where its key is found.
     pub credential: Option<Credential>,
     /// Where it runs.
     pub zone: Option<String>,
     /// Match per capability, 0..1, indexed by [`CapabilityId`]; 0 = does not have it.
     pub capability_match: Vec<f64>,
+}
+
+impl Backend {
+    /// The request target of a call, query included: the base URL's path and behind it the vendor's path for the call.
+    /// `model` becomes one percent-encoded segment. `None` when the vendor has no such call.
+    #[must_use]
+    pub fn path(&self, call: Call, model: &str) -> Option<String> {
+        let template = self.vendor.path(call)?;
+        Some(self.settings.fill_path(&self.address.path, template, model))
+    }
 }
 
 /// A reference to a secret; never the secret.
@@ -153,6 +167,10 @@ pub struct Target {
     pub price: Option<Price>,
     /// In tokens.
     pub context_window: Option<u32>,
+    /// The name of the output limit: the model's own, or else its vendor's.
+    pub max_tokens_name: MaxTokens,
+    /// The output limit of requests that set none, where the dialect requires one.
+    pub default_max_tokens: u64,
 }
 
 /// See [`crate::document::Route`].
@@ -178,6 +196,8 @@ pub struct Route {
     pub timeouts: Timeouts,
     /// Attempts in all, at least 1.
     pub attempts: u32,
+    /// Is a request refused of which translation would lose something?
+    pub strict: bool,
 }
 
 /// Interchangeable candidates of one route for one capability.

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 include!(concat!(env!("OUT_DIR"), "/vendors.rs"));
@@ -33,10 +34,13 @@ pub struct Vendor {
     /// Where it is when the policy does not say. May hold `{region}` and `{resource}`.
     #[serde(default)]
     pub base_url: Option<String>,
+    /// Regions with an address that `base_url` does not give, and that address.
+    #[serde(default)]
+    pub regions: BTreeMap<String, String>,
     /// How it is shown a credential.
     pub auth: Auth,
     /// Its calls: path templates behind the base URL's path. `{model}` stands for the percent-encoded model, `{region}`,
-    /// `{project}` and `{api_version}` for the backend's fields of these names. A client's call whose protocol has an
+    /// `{resource}`, `{project}` and `{api_version}` for the backend's fields of these names. A client's call whose protocol has an
     /// entry here is passed through; any other conversation is translated to the call of `wire`.
     pub calls: BTreeMap<Call, String>,
     /// Headers that every request carries.
@@ -246,7 +250,7 @@ impl Default for Parameters {
 }
 
 /// The name of the output limit in an OpenAI-shaped request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokens {
     /// Both are understood: as the client wrote it.

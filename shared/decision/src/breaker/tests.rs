@@ -111,6 +111,7 @@ fn what_clients_do_wrong_and_rate_limits_and_rejected_keys_never_move_it() {
     let mut breaker = Breaker::default();
     for outcome in [
         Outcome::ClientError,
+        Outcome::ContentFiltered,
         Outcome::ClientCancelled,
         Outcome::DeadlineExceeded,
         Outcome::RateLimited,

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 
 use super::names::{Names, check_name, check_text};
 use super::report::Report;
+use super::service::{self, Service};
 use super::source::escape;
 use crate::document::{self, BackendCapabilities, Document};
-use crate::policy::{Address, Backend, BackendId, CapabilityId, Credential, Price, Target};
+use crate::policy::{Backend, BackendId, CapabilityId, Credential, Price, Target};
 use crate::price::nanos;
 use crate::problem::Finding;
+use crate::vendor::{MaxTokens, Vendor};
 
 /// All backends and all targets, without those that are refused.
 pub(crate) fn resolve(raw: &Document, names: &Names<'_>, report: &mut Report) -> (Vec<Backend>, Vec<Target>) {
@@ -36,7 +38,7 @@ fn resolve_backend(
     report: &mut Report,
 ) -> Option<Backend> {
     check_capabilities(path, &raw.capabilities, names, report);
-    let address = report.check(&format!("{path}/base_url"), Address::parse(&raw.base_url));
+    let service = service::resolve(path, raw, report);
     let credential = raw
         .credential
         .as_deref()
@@ -45,10 +47,12 @@ fn resolve_backend(
         report.check(&format!("{path}/zone"), check_text(zone));
     }
     let capabilities = (0..names.capability_count() as u32).map(CapabilityId);
+    let Service { vendor, address, settings } = service?;
     Some(Backend {
         name: name.to_owned(),
-        provider: raw.provider,
-        address: address?,
+        vendor,
+        address,
+        settings,
         credential: credential.flatten(),
         zone: raw.zone.clone(),
         capability_match: capabilities.map(|capability| names.capability_match(id, capability)).collect(),
@@ -118,6 +122,7 @@ fn models(
         report
             .error(&format!("{path}/models"), Finding::new("the backend has no model", "name at least one"));
     }
+    let usual = Vendor::find(&raw.provider).map_or(MaxTokens::AsGiven, |vendor| vendor.parameters.max_tokens);
     let mut seen = HashSet::new();
     let mut targets = Vec::new();
     for (index, model) in raw.models.iter().enumerate() {
@@ -138,6 +143,8 @@ fn models(
                 .as_ref()
                 .and_then(|raw| price(&format!("{path}/price"), raw, currency, report)),
             context_window: model.context_window,
+            max_tokens_name: model.max_tokens_name.unwrap_or(usual),
+            default_max_tokens: model.default_max_tokens.into(),
         });
     }
     targets
@@ -164,16 +171,22 @@ fn price(
             Finding::new(message, "prices are compared: write all of them in one currency"),
         );
     }
-    let input = report.check(&format!("{path}/input"), nanos(&raw.input));
-    let output = report.check(&format!("{path}/output"), nanos(&raw.output));
-    let cached_input = match &raw.cached_input {
-        Some(cached) => report.check(&format!("{path}/cached_input"), nanos(cached)),
-        None => input,
+    let mut given = |name: &str, text: &str| report.check(&format!("{path}/{name}"), nanos(text));
+    let input = given("input", &raw.input);
+    let output = given("output", &raw.output);
+    let mut or = |name: &str, text: &Option<String>, other: Option<u64>| match text {
+        Some(text) => given(name, text),
+        None => other,
     };
+    let cached_input = or("cached_input", &raw.cached_input, input);
+    let cache_write = or("cache_write", &raw.cache_write, input);
+    let cache_write_1h = or("cache_write_1h", &raw.cache_write_1h, cache_write);
     Some(Price {
         currency: raw.currency.clone(),
         input: input?,
         cached_input: cached_input?,
+        cache_write: cache_write?,
+        cache_write_1h: cache_write_1h?,
         output: output?,
     })
 }

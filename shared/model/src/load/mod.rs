@@ -12,6 +12,7 @@ mod names;
 mod pools;
 mod report;
 mod routes;
+mod service;
 mod source;
 mod structure;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 mod meaning;
 mod pools;
 mod random;
+mod service;
 mod structure;
 mod text;
 
