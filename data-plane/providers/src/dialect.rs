@@ -134,7 +134,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
 
         Wire::Dashscope => None,
 
-        Wire::Ollama => None,
+        Wire::Ollama => Some(&crate::ollama::Ollama),
     }
 }
 

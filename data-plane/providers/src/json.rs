@@ -138,6 +138,17 @@ pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// For `#[serde(deserialize_with)]`: a string; any other value, `null` included, is none. See [`JsonStr::decode`].
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    Ok(JsonStr::new(<&RawValue>::deserialize(deserializer)?).map(JsonStr::decode))
+}
+
+/// For `#[serde(deserialize_with)]`: a count, `12` or `12.0`; `null`, −1 and other nonsense are none.
+pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?.get();
+    Ok(raw.strip_suffix(".0").unwrap_or(raw).parse().ok())
+}
+
 /// The input from the value on, when `after_key` (what follows a member's name and its closing quote) starts with a
 /// colon.
 pub(crate) fn member_value(after_key: &[u8]) -> Option<&[u8]> {

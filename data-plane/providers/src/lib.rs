@@ -13,6 +13,7 @@
 //! - [`retry_after`]: the vendor's wish to be left alone for a while.
 //! - [`sse`]: the framing of event streams.
 //! - [`aws`]: the framing of AWS's binary event streams, and the signature of requests to AWS.
+//! - [`ndjson`]: the framing of streams that have one JSON value a line.
 //! - [`json`]: what the others need of JSON and serde does not offer.
 //!
 //! Invariant: nothing here alters bytes that pass. Where a client and a service speak the same dialect, what goes
@@ -21,6 +22,7 @@
 pub mod anthropic;
 pub mod aws;
 pub mod bedrock;
+mod chat_shaped;
 pub mod cohere;
 pub mod dashscope;
 pub mod dialect;
@@ -28,6 +30,7 @@ pub mod exchange;
 pub mod gemini;
 pub mod headers;
 pub mod json;
+pub mod ndjson;
 pub mod ollama;
 pub mod openai;
 pub mod responses;
