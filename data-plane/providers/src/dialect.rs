@@ -142,7 +142,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
 #[must_use]
 pub fn protocol(wire: Wire) -> Option<&'static dyn Protocol> {
     match wire {
-        Wire::Openai => None,
+        Wire::Openai => Some(&crate::openai::chat::Chat),
 
         Wire::OpenaiResponses => None,
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::FinderRev;
 use penstock_model::Usage;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::json::member_value;
@@ -31,16 +31,27 @@ struct Raw {
     /// DeepSeek.
     #[serde(default, deserialize_with = "count")]
     prompt_cache_hit_tokens: Option<u64>,
+    /// Mistral, Perplexity.
+    #[serde(default, deserialize_with = "count")]
+    num_search_queries: Option<u64>,
     prompt_tokens_details: Option<Details>,
     input_tokens_details: Option<Details>,
     completion_tokens_details: Option<Details>,
     output_tokens_details: Option<Details>,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy, Default)]
 struct Details {
     #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<u64>,
+    /// OpenRouter; Qwen.
+    #[serde(default, alias = "cache_creation_input_tokens", deserialize_with = "count")]
+    cache_write_tokens: Option<u64>,
+    /// Ours, see [`WrittenUsage`].
+    #[serde(default, deserialize_with = "count")]
+    cache_write_1h_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    audio_tokens: Option<u64>,
     #[serde(default, deserialize_with = "count")]
     reasoning_tokens: Option<u64>,
 }
@@ -52,18 +63,81 @@ fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
 
 impl From<Raw> for Usage {
     fn from(raw: Raw) -> Self {
-        let cached = |details: Option<Details>| details.and_then(|details| details.cached_tokens);
-        let reasoning = |details: Option<Details>| details.and_then(|details| details.reasoning_tokens);
+        let input = raw.prompt_tokens_details.or(raw.input_tokens_details).unwrap_or_default();
+        let output = raw.completion_tokens_details.or(raw.output_tokens_details).unwrap_or_default();
         Self {
             input_tokens: raw.prompt_tokens.or(raw.input_tokens),
-            cached_input_tokens: cached(raw.prompt_tokens_details)
-                .or_else(|| cached(raw.input_tokens_details))
-                .or(raw.prompt_cache_hit_tokens)
-                .or(raw.cached_tokens),
+            cached_input_tokens: input.cached_tokens.or(raw.prompt_cache_hit_tokens).or(raw.cached_tokens),
+            cache_write_tokens: input.cache_write_tokens,
+            cache_write_1h_tokens: input.cache_write_1h_tokens,
             output_tokens: raw.completion_tokens.or(raw.output_tokens),
-            reasoning_tokens: reasoning(raw.completion_tokens_details)
-                .or_else(|| reasoning(raw.output_tokens_details)),
-            ..Self::default()
+            reasoning_tokens: output.reasoning_tokens,
+            audio_input_tokens: input.audio_tokens,
+            audio_output_tokens: output.audio_tokens,
+            images: None,
+            searches: raw.num_search_queries,
+        }
+    }
+}
+
+/// A usage report as we write it, unknown counts left out. OpenAI has no field for what was written to a cache: the first
+/// is OpenRouter's name for it, the second ours.
+#[derive(Debug, Serialize)]
+pub(crate) struct WrittenUsage {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion_tokens_details: Option<CompletionDetails>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_search_queries: Option<u64>,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct PromptDetails {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write_1h_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct CompletionDetails {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio_tokens: Option<u64>,
+}
+
+impl From<Usage> for WrittenUsage {
+    fn from(usage: Usage) -> Self {
+        let prompt = PromptDetails {
+            cached_tokens: usage.cached_input_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            cache_write_1h_tokens: usage.cache_write_1h_tokens,
+            audio_tokens: usage.audio_input_tokens,
+        };
+        let completion = CompletionDetails {
+            reasoning_tokens: usage.reasoning_tokens,
+            audio_tokens: usage.audio_output_tokens,
+        };
+        let total = usage.input_tokens.zip(usage.output_tokens);
+        Self {
+            prompt_tokens: usage.input_tokens,
+            completion_tokens: usage.output_tokens,
+            total_tokens: total.map(|(input, output)| input.saturating_add(output)),
+            prompt_tokens_details: (prompt != PromptDetails::default()).then_some(prompt),
+            completion_tokens_details: (completion != CompletionDetails::default()).then_some(completion),
+            num_search_queries: usage.searches,
         }
     }
 }
@@ -106,7 +180,7 @@ mod tests {
         let cases: [(&str, Option<Usage>); 7] = [
             (
                 r#"{"usage":{"prompt_tokens":2510,"completion_tokens":100,"total_tokens":2610,
-                "prompt_tokens_details":{"cached_tokens":500,"audio_tokens":0},
+                "prompt_tokens_details":{"cached_tokens":500},
                 "completion_tokens_details":{"reasoning_tokens":64}}}"#,
                 usage(2510, Some(500), 100, Some(64)),
             ),
