@@ -144,7 +144,7 @@ pub fn protocol(wire: Wire) -> Option<&'static dyn Protocol> {
     match wire {
         Wire::Openai => Some(&crate::openai::chat::Chat),
 
-        Wire::OpenaiResponses => None,
+        Wire::OpenaiResponses => Some(&crate::responses::Responses),
 
         Wire::Anthropic => None,
 
