@@ -3,7 +3,7 @@
 //! None of them is strict about the order of roles, so turns go out one by one as they came. Results of tools are
 //! messages of their own, in the order the client gave them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use penstock_model::vendor::{Vendor, Wire};
 use serde::de::IgnoredAny;
@@ -11,11 +11,14 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::exchange;
 use crate::exchange::shape::{image_type, place};
 use crate::exchange::{
-    Dropped, Field, Media, Part, Reasoning, Request, Role, Source, ToolCall, ToolChoice, ToolKind, Unwritable,
+    Dropped, Event, Field, Media, Part, Reasoning, Request, Role, Source, ToolCall, ToolChoice, ToolKind,
+    Unwritable,
 };
 use crate::json::parse_object;
+use crate::openai::error_body::VendorError;
 
 /// Refuses with [`Unwritable::Unsupported`].
 pub(crate) fn unsupported<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T, Unwritable> {
@@ -81,6 +84,12 @@ pub(crate) fn own_thought(reasoning: &Reasoning) -> Option<&str> {
     (reasoning.signature.is_none() && !reasoning.text.is_empty()).then_some(reasoning.text.as_str())
 }
 
+/// A failure that we find in a stream rather than its service: what came is not what the dialect allows.
+pub(crate) fn broken(message: &str) -> Event<'static> {
+    let error = VendorError { message: Some(message.to_owned()), ..VendorError::default() };
+    Event::Failed { error, status: Some(502) }
+}
+
 /// The texts among `parts` that stand for what was said, joined by line ends.
 pub(crate) fn joined_texts(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
@@ -102,7 +111,6 @@ pub(crate) enum Image<'a> {
 
 impl Image<'_> {
     /// As an address, a `data:` one if need be.
-    #[expect(dead_code, reason = "for the two that follow")]
     pub(crate) fn to_url(&self) -> String {
         match self {
             Self::Inline { media_type, data } => format!("data:{media_type};base64,{data}"),
@@ -154,9 +162,14 @@ fn parameters<S: Serializer>(parameters: &Option<&Value>, serializer: S) -> Resu
 }
 
 impl<'a> Tool<'a> {
-    /// A function of this name.
-    pub(crate) fn new(name: &'a str, description: Option<&'a str>, parameters: Option<&'a Value>) -> Self {
-        Self { r#type: "function", function: Function { name, description, parameters } }
+    /// A function; what is none has no parameters.
+    pub(crate) fn of(tool: &'a exchange::Tool) -> Self {
+        let parameters = match &tool.kind {
+            ToolKind::Function { parameters, .. } => parameters.as_ref(),
+            ToolKind::Other(_) => None,
+        };
+        let description = tool.description.as_deref();
+        Self { r#type: "function", function: Function { name: &tool.name, description, parameters } }
     }
 }
 
@@ -182,16 +195,13 @@ pub(crate) fn tools<'a>(request: &'a Request, dropped: &mut Dropped) -> Result<V
             continue;
         }
         match &tool.kind {
-            ToolKind::Function { parameters, strict } => {
-                if *strict == Some(true) {
-                    dropped.add(format!("tools[{index}].strict"));
-                }
-                tools.push(Tool::new(&tool.name, tool.description.as_deref(), parameters.as_ref()));
-            }
+            ToolKind::Function { strict: Some(true), .. } => dropped.add(format!("tools[{index}].strict")),
+            ToolKind::Function { .. } => {}
             ToolKind::Other(_) => {
                 return unsupported(format!("tools[{index}]"), "this target has no such tool of its own");
             }
         }
+        tools.push(Tool::of(tool));
     }
     Ok(tools)
 }
@@ -223,9 +233,16 @@ pub(crate) fn one_choice(request: &Request, vendor: &Vendor) -> Result<(), Unwri
     }
 }
 
-/// Reports what a client asked for that none of `carried`, names as OpenAI has them, stands for. What the vendor file
-/// lists under `drop` is not carried either: see [`carries`].
-pub(crate) fn report_lost(request: &Request, vendor: &Vendor, carried: &[&str], dropped: &mut Dropped) {
+/// Reports what a client asked for and its dialect does not carry. `carried` are the parameters that it does, by OpenAI's
+/// names for them, `own` the dialect's own fields, handed on as a client writes them. What the vendor file lists under
+/// `drop` is not carried either: see [`carries`].
+pub(crate) fn report_lost(
+    request: &Request,
+    vendor: &Vendor,
+    carried: &[&str],
+    own: &[&str],
+    dropped: &mut Dropped,
+) {
     let sampling = &request.sampling;
     let asked = [
         ("temperature", sampling.temperature.is_some()),
@@ -251,7 +268,7 @@ pub(crate) fn report_lost(request: &Request, vendor: &Vendor, carried: &[&str], 
         }
     }
     for name in request.extra.keys() {
-        if !(carried.contains(&name.as_str()) && carries(vendor, name)) {
+        if !(own.contains(&name.as_str()) && carries(vendor, name)) {
             dropped.add(name.as_str());
         }
     }
@@ -263,6 +280,16 @@ pub(crate) fn report_lost(request: &Request, vendor: &Vendor, carried: &[&str], 
             dropped.add(format!("{}.is_error", place(request, index)));
         }
     }
+}
+
+/// The dialect's own fields that the client wrote.
+pub(crate) fn own_fields<'a>(
+    request: &'a Request,
+    vendor: &Vendor,
+    own: &[&'static str],
+) -> BTreeMap<&'static str, &'a Value> {
+    let written = own.iter().filter_map(|name| Some((*name, request.extra.get(*name)?)));
+    written.filter(|(name, _)| carries(vendor, name)).collect()
 }
 
 /// Does the vendor take a parameter that its dialect has?
@@ -290,3 +317,6 @@ pub(crate) fn role(role: Role) -> &'static str {
         Role::Assistant => "assistant",
     }
 }
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -130,7 +130,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
 
         Wire::Bedrock => None,
 
-        Wire::Cohere => None,
+        Wire::Cohere => Some(&crate::cohere::Cohere),
 
         Wire::Dashscope => None,
 

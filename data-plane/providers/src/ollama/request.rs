@@ -1,14 +1,14 @@
 //! Writes a chat request.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
 use crate::chat_shaped::{
-    Image, Tool, arguments, called_tools, carries, image, joined_texts, one_choice, own_thought, part_place,
-    report_lost, role, stops, tools, unsupported,
+    Image, Tool, arguments, called_tools, carries, image, joined_texts, one_choice, own_fields, own_thought,
+    part_place, report_lost, role, stops, tools, unsupported,
 };
 use crate::dialect::TargetFacts;
 use crate::exchange::shape::place;
@@ -17,9 +17,11 @@ use crate::exchange::{
     Unwritable, Written,
 };
 
-/// Parameters that the dialect has, by the names that OpenAI's clients give them; the last is Ollama's own.
-const CARRIED: &[&str] =
-    &["temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "keep_alive"];
+/// Parameters that the dialect has, by the names that OpenAI's clients give them.
+const CARRIED: &[&str] = &["temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty"];
+
+/// Ollama's own top-level field.
+const OWN: &[&str] = &["keep_alive"];
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -34,8 +36,8 @@ struct Body<'a> {
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<Options<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    keep_alive: Option<&'a Value>,
+    #[serde(flatten)]
+    own: BTreeMap<&'static str, &'a Value>,
 }
 
 #[derive(Serialize, Default)]
@@ -103,7 +105,7 @@ struct Options<'a> {
 pub(super) fn write(request: &Request, target: &TargetFacts<'_>) -> Result<Written, Unwritable> {
     let mut dropped = Dropped::default();
     one_choice(request, target.vendor)?;
-    report_lost(request, target.vendor, CARRIED, &mut dropped);
+    report_lost(request, target.vendor, CARRIED, OWN, &mut dropped);
     let body = Body {
         model: target.model,
         messages: messages(request, target, &mut dropped)?,
@@ -116,7 +118,7 @@ pub(super) fn write(request: &Request, target: &TargetFacts<'_>) -> Result<Writt
         },
         tools: offered_tools(request, &mut dropped)?,
         options: options(request, target)?,
-        keep_alive: request.extra.get("keep_alive").filter(|_| carries(target.vendor, "keep_alive")),
+        own: own_fields(request, target.vendor, OWN),
     };
     let body = serde_json::to_vec(&body).expect("text, numbers and checked JSON always serialise").into();
     Ok(Written { body, dropped, json_tool: None })

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::answer::{Chunk, Message};
+use crate::chat_shaped::broken;
 use crate::dialect::StreamReader;
 use crate::exchange::{Event, Stop};
 use crate::ndjson::{Lines, TooLong};
-use crate::openai::error_body::VendorError;
 
 pub(super) struct Reader {
     lines: Lines,
@@ -50,9 +50,6 @@ impl State {
             return;
         }
         let Ok(line) = line else { return self.fail("a line of the stream is too long", sink) };
-        if let Ok(chunk) = serde_json::from_slice(line) {
-            return self.chunk(&chunk, sink);
-        }
         // Bytes that are not UTF-8 cost the characters they stand in, not the answer.
         let text = String::from_utf8_lossy(line);
         match serde_json::from_str(&text) {
@@ -104,8 +101,7 @@ impl State {
 
     fn fail(&mut self, message: &str, sink: &mut dyn FnMut(Event<'_>)) {
         self.over = true;
-        let error = VendorError { message: Some(message.to_owned()), ..VendorError::default() };
-        sink(Event::Failed { error, status: Some(502) });
+        sink(broken(message));
     }
 }
 

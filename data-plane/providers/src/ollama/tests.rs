@@ -1,11 +1,12 @@
-use penstock_model::vendor::{MaxTokens, Vendor, Wire};
+use penstock_model::vendor::Wire;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
+use crate::chat_shaped::testing::{Bench, assistant, call, function, request, result, user};
 use crate::exchange::{
-    CacheHint, Choice, Event, Facts, Format, JsonSchema, Media, Part, Reasoning, ReasoningRequest, Role,
-    Signature, Source, Stop, Text, Tool, ToolCall, ToolChoice, ToolKind, ToolResult, Turn,
+    CacheHint, Choice, Event, Format, JsonSchema, Media, Part, Reasoning, ReasoningRequest, Role, Signature,
+    Source, Stop, Text, ToolChoice, Turn,
 };
 
 const TR_15: &str = concat!(
@@ -15,76 +16,13 @@ const TR_15: &str = concat!(
     "\n",
 );
 
-fn target() -> TargetFacts<'static> {
-    TargetFacts {
-        vendor: Vendor::find("ollama").unwrap(),
-        model: "qwen3",
-        max_tokens_name: MaxTokens::AsGiven,
-        default_max_tokens: 4096,
-    }
-}
-
-fn written(request: &Request) -> (Value, String) {
-    let written = Ollama.write_request(request, &target()).unwrap();
-    (serde_json::from_slice(&written.body).unwrap(), written.dropped.to_string())
-}
-
-fn refused(request: &Request) -> Unwritable {
-    Ollama.write_request(request, &target()).unwrap_err()
-}
-
-fn request(turns: Vec<Turn>) -> Request {
-    Request { turns, ..Request::new(Wire::Openai) }
-}
-
-fn user(part: Part) -> Turn {
-    Turn::new(Role::User, vec![part])
-}
-
-fn call(id: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: id.to_owned(),
-        name: format!("tool_{id}"),
-        arguments: arguments.to_owned(),
-        signature: None,
-        cache: None,
-    })
-}
-
-fn result(id: &str, text: &str) -> Part {
-    Part::ToolResult(ToolResult {
-        call_id: id.to_owned(),
-        name: None,
-        parts: vec![Part::text(text)],
-        is_error: false,
-        cache: None,
-    })
-}
-
-fn function(name: &str) -> Tool {
-    let kind = ToolKind::Function { parameters: None, strict: None };
-    Tool { name: name.to_owned(), description: None, kind, cache: None }
-}
-
-fn events(chunks: &[&[u8]]) -> (Vec<String>, Facts) {
-    let (mut lines, mut facts) = (Vec::new(), Facts::default());
-    let mut reader = Ollama.stream_reader("req-1");
-    let mut sink = |event: Event<'_>| {
-        facts.see(&event);
-        lines.push(format!("{event:?}"));
-    };
-    for chunk in chunks {
-        reader.feed(chunk, &mut sink);
-    }
-    reader.end(&mut sink);
-    (lines, facts)
-}
+const OLLAMA: Bench = Bench(&Ollama, "ollama");
 
 #[test]
 fn a_native_stream_gives_calls_with_ids_and_arguments_as_text_tr_15() {
     for cut in 0..TR_15.len() {
         let (head, tail) = TR_15.as_bytes().split_at(cut);
-        let (lines, facts) = events(&[head, tail]);
+        let (lines, facts) = OLLAMA.events(&[head, tail]);
         assert_eq!(
             lines,
             [
@@ -126,11 +64,11 @@ fn a_whole_answer_says_the_same_tr_15_tr_04() {
 #[test]
 fn on_replay_arguments_go_back_as_an_object_tr_15_tr_14() {
     let turns = vec![
-        Turn::new(Role::Assistant, vec![call("a", r#"{"n":12345678901234567890}"#), call("b", "")]),
+        assistant(vec![call("a", r#"{"n":12345678901234567890}"#), call("b", "")]),
         user(result("b", "B")),
         user(result("a", "A")),
     ];
-    let (body, _) = written(&request(turns));
+    let (body, _) = OLLAMA.written(&request(turns));
     let text = body["messages"][0].to_string();
     assert!(text.contains(r#""arguments":{"n":12345678901234567890}"#), "{text}");
     assert_eq!(body["messages"][0]["tool_calls"][1]["function"]["arguments"], json!({}));
@@ -144,7 +82,7 @@ fn on_replay_arguments_go_back_as_an_object_tr_15_tr_14() {
 #[test]
 fn arguments_that_are_no_object_are_refused_by_the_calls_id_tr_14() {
     for bad in ["{", "[1]", "\"x\"", "{} {}"] {
-        let error = refused(&request(vec![Turn::new(Role::Assistant, vec![call("c9", bad)])]));
+        let error = OLLAMA.refused(&request(vec![assistant(vec![call("c9", bad)])]));
         let Unwritable::Wrong(field) = error else { panic!("{error:?}") };
         assert!(field.reason.contains("`c9`"), "{field}");
     }
@@ -152,8 +90,8 @@ fn arguments_that_are_no_object_are_refused_by_the_calls_id_tr_14() {
 
 #[test]
 fn a_result_without_its_call_is_refused_by_its_id_tr_03() {
-    let turns = vec![Turn::new(Role::Assistant, vec![call("t1", "{}")]), user(result("t2", "B"))];
-    let error = refused(&request(turns));
+    let turns = vec![assistant(vec![call("t1", "{}")]), user(result("t2", "B"))];
+    let error = OLLAMA.refused(&request(turns));
     assert_eq!(
         error,
         Unwritable::Wrong(crate::exchange::Field::new("messages[1]", "no call before it has the id `t2`"))
@@ -168,7 +106,7 @@ fn instructions_stay_where_they_are_and_keep_their_order_tr_01_tr_02() {
         user(Part::text("a")),
         user(Part::text("b")),
     ];
-    let (body, dropped) = written(&request(turns));
+    let (body, dropped) = OLLAMA.written(&request(turns));
     assert_eq!(
         body["messages"],
         json!([
@@ -192,7 +130,7 @@ fn parameters_go_where_ollama_looks_for_them_tr_05_tr_13() {
     request.sampling.top_k = serde_json::from_str("40").ok();
     request.sampling.seed = serde_json::from_str("7").ok();
     request.extra.insert("keep_alive".to_owned(), json!("5m"));
-    let (body, dropped) = written(&request);
+    let (body, dropped) = OLLAMA.written(&request);
     assert_eq!(
         body["options"],
         json!({"num_predict": 64, "temperature": 0.2, "top_k": 40, "seed": 7, "stop": ["\n", "END"]})
@@ -209,7 +147,7 @@ fn parameters_go_where_ollama_looks_for_them_tr_05_tr_13() {
         schema: schema.clone(),
         strict: None,
     }));
-    assert_eq!(written(&request).0["format"], schema);
+    assert_eq!(OLLAMA.written(&request).0["format"], schema);
 }
 
 #[test]
@@ -225,7 +163,7 @@ fn what_has_no_place_is_named_tr_09_tr_10() {
     request.user = Some("u".to_owned());
     request.sampling.logit_bias = Some(json!({}));
     request.extra.insert("x_new".to_owned(), json!(1));
-    let (body, dropped) = written(&request);
+    let (body, dropped) = OLLAMA.written(&request);
     assert_eq!(dropped, "logit_bias, parallel_tool_calls, user, cache_control, x_new, tool_choice");
     assert!(body.get("x_new").is_none() && body.get("tool_choice").is_none());
 }
@@ -235,22 +173,22 @@ fn a_tool_choice_is_kept_by_leaving_tools_out() {
     let mut request = request(vec![user(Part::text("a"))]);
     request.tools = vec![function("f"), function("g")];
     request.tool_choice = Some(ToolChoice::None);
-    assert!(written(&request).0.get("tools").is_none());
+    assert!(OLLAMA.written(&request).0.get("tools").is_none());
     request.tool_choice = Some(ToolChoice::Tool("g".to_owned()));
-    let (body, dropped) = written(&request);
+    let (body, dropped) = OLLAMA.written(&request);
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
     assert_eq!((&body["tools"][0]["function"]["name"], dropped.as_str()), (&json!("g"), "tool_choice"));
     request.tool_choice = Some(ToolChoice::Tool("h".to_owned()));
-    assert!(matches!(refused(&request), Unwritable::Wrong(_)));
+    assert!(matches!(OLLAMA.refused(&request), Unwritable::Wrong(_)));
 }
 
 #[test]
 fn several_answers_are_refused_tr_12() {
     let mut request = request(vec![user(Part::text("a"))]);
     request.output.choices = Some(1);
-    written(&request);
+    OLLAMA.written(&request);
     request.output.choices = Some(2);
-    assert!(matches!(refused(&request), Unwritable::Unsupported(field) if field.field == "n"));
+    assert!(matches!(OLLAMA.refused(&request), Unwritable::Unsupported(field) if field.field == "n"));
 }
 
 #[test]
@@ -258,15 +196,18 @@ fn images_go_beside_the_text_and_only_known_ones_tr_07() {
     let image = |source, kind: &str| Part::Image(Media::new(source, Some(kind.to_owned())));
     let inline = || Source::Base64("/9j/2Q==".to_owned());
     let turn = Turn::new(Role::User, vec![Part::text("a"), image(inline(), "image/jpeg"), Part::text("b")]);
-    let (body, _) = written(&request(vec![turn]));
+    let (body, _) = OLLAMA.written(&request(vec![turn]));
     assert_eq!(body["messages"][0], json!({"role": "user", "content": "a\nb", "images": ["/9j/2Q=="]}));
 
-    let svg = refused(&request(vec![user(image(inline(), "image/svg+xml"))]));
+    let svg = OLLAMA.refused(&request(vec![user(image(inline(), "image/svg+xml"))]));
     assert!(matches!(svg, Unwritable::Wrong(field) if field.field == "messages[0].content[0]"));
     let url = Source::Url("https://x.example/a.png".to_owned());
-    assert!(matches!(refused(&request(vec![user(image(url, "image/png"))])), Unwritable::Unsupported(_)));
+    assert!(matches!(
+        OLLAMA.refused(&request(vec![user(image(url, "image/png"))])),
+        Unwritable::Unsupported(_)
+    ));
     let audio = Part::Audio(Media::new(inline(), None));
-    assert!(matches!(refused(&request(vec![user(audio)])), Unwritable::Unsupported(_)));
+    assert!(matches!(OLLAMA.refused(&request(vec![user(audio)])), Unwritable::Unsupported(_)));
 }
 
 #[test]
@@ -278,7 +219,7 @@ fn thoughts_go_back_but_not_those_of_another_vendor_tr_08() {
     };
     let own = Reasoning { text: "hm".to_owned(), ..Reasoning::default() };
     let parts = vec![Part::Reasoning(signed), Part::Reasoning(own), Part::text("No.")];
-    let (body, _) = written(&request(vec![Turn::new(Role::Assistant, parts)]));
+    let (body, _) = OLLAMA.written(&request(vec![assistant(parts)]));
     assert_eq!(body["messages"][0], json!({"role": "assistant", "content": "No.", "thinking": "hm"}));
 }
 
@@ -287,7 +228,7 @@ fn thinking_is_switched_by_effort_by_budget_or_outright() {
     let think = |reasoning: ReasoningRequest| {
         let mut request = request(vec![user(Part::text("a"))]);
         request.reasoning = Some(reasoning);
-        let (body, dropped) = written(&request);
+        let (body, dropped) = OLLAMA.written(&request);
         (body.get("think").cloned(), dropped)
     };
     let effort = |effort: &str| ReasoningRequest { effort: Some(effort.to_owned()), ..Default::default() };
@@ -304,12 +245,12 @@ fn thinking_is_switched_by_effort_by_budget_or_outright() {
 #[test]
 fn an_error_line_is_a_failure_at_once_and_after_text_tr_15_sse_08() {
     let (lines, facts) =
-        events(&[b"{\"error\":\"model runner has stopped\"}\n{\"message\":{\"content\":\"x\"}}\n"]);
+        OLLAMA.events(&[b"{\"error\":\"model runner has stopped\"}\n{\"message\":{\"content\":\"x\"}}\n"]);
     assert_eq!(lines.len(), 1);
     assert!(!facts.first_token && !facts.complete);
     assert_eq!(facts.error.unwrap().0.message.as_deref(), Some("model runner has stopped"));
     let (lines, facts) =
-        events(&[b"{\"message\":{\"content\":\"x\"},\"error\":null}\n{\"error\":\"boom\"}\n"]);
+        OLLAMA.events(&[b"{\"message\":{\"content\":\"x\"},\"error\":null}\n{\"error\":\"boom\"}\n"]);
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(facts.first_token && facts.error.is_some());
     assert_eq!(Ollama.read_answer(br#"{"error":"boom"}"#, "r").unwrap_err().message.as_deref(), Some("boom"));
@@ -317,12 +258,12 @@ fn an_error_line_is_a_failure_at_once_and_after_text_tr_15_sse_08() {
 
 #[test]
 fn a_stream_that_just_ends_is_not_complete_sse_04() {
-    let (_, facts) = events(&[b"{\"message\":{\"content\":\"x\"},\"done\":false}\n"]);
+    let (_, facts) = OLLAMA.events(&[b"{\"message\":{\"content\":\"x\"},\"done\":false}\n"]);
     assert!(facts.first_token && !facts.complete && facts.error.is_none());
     let cut = TR_15.trim_end();
-    assert!(events(&[cut.as_bytes()]).1.complete, "the last line needs no line ending");
+    assert!(OLLAMA.events(&[cut.as_bytes()]).1.complete, "the last line needs no line ending");
     let half = &TR_15.as_bytes()[..TR_15.len() - 10];
-    let (_, facts) = events(&[half]);
+    let (_, facts) = OLLAMA.events(&[half]);
     assert!(!facts.complete && facts.error.is_some(), "half an object is broken");
 }
 
@@ -330,17 +271,17 @@ fn a_stream_that_just_ends_is_not_complete_sse_04() {
 fn characters_survive_any_cut_and_false_ones_are_replaced_sse_01() {
     let line = "{\"message\":{\"content\":\"潮🚲\"}}\n".as_bytes();
     for cut in 0..line.len() {
-        let (lines, _) = events(&[&line[..cut], &line[cut..]]);
+        let (lines, _) = OLLAMA.events(&[&line[..cut], &line[cut..]]);
         assert_eq!(lines[1], "Text { choice: 0, text: \"潮🚲\" }");
     }
-    let (lines, facts) = events(&[b"{\"message\":{\"content\":\"a\xff\"}}\n", TR_15.as_bytes()]);
+    let (lines, facts) = OLLAMA.events(&[b"{\"message\":{\"content\":\"a\xff\"}}\n", TR_15.as_bytes()]);
     assert_eq!(lines[1], "Text { choice: 0, text: \"a\u{fffd}\" }");
     assert!(facts.complete);
 }
 
 #[test]
 fn lines_may_end_with_crlf_and_signs_of_life_are_passed_over_sse_02_sse_03() {
-    let (lines, _) = events(&[b"\r\n: waiting\r\n{\"message\":{\"content\":\"a\"}}\r\n"]);
+    let (lines, _) = OLLAMA.events(&[b"\r\n: waiting\r\n{\"message\":{\"content\":\"a\"}}\r\n"]);
     assert_eq!(lines[1..], ["Text { choice: 0, text: \"a\" }"]);
 }
 
@@ -349,9 +290,9 @@ fn a_line_of_four_megabytes_passes_and_one_without_end_is_bounded_sse_11() {
     let text = "x".repeat(4 << 20);
     let line = format!("{{\"message\":{{\"content\":\"{text}\"}}}}\n");
     let chunks: Vec<&[u8]> = line.as_bytes().chunks(16 << 10).collect();
-    assert!(events(&chunks).0[1].contains(&text));
+    assert!(OLLAMA.events(&chunks).0[1].contains(&text));
     let endless = vec![b'x'; 1 << 20];
-    let (lines, facts) = events(&vec![endless.as_slice(); 33]);
+    let (lines, facts) = OLLAMA.events(&vec![endless.as_slice(); 33]);
     assert_eq!(lines.len(), 1);
     assert!(facts.error.unwrap().0.message.unwrap().contains("too long"));
 }
@@ -374,7 +315,7 @@ fn loading_a_model_is_no_answer_and_length_wins_over_calls() {
         )
     };
     assert!(Ollama.read_answer(body("load").as_bytes(), "r").is_err());
-    assert!(events(&[body("load").as_bytes()]).1.error.is_some());
+    assert!(OLLAMA.events(&[body("load").as_bytes()]).1.error.is_some());
     let answer = Ollama.read_answer(body("length").as_bytes(), "r").unwrap();
     assert_eq!(answer.choices[0].stop, Some(Stop::Length));
     for none in ["", "{}", "[]", "null", "{\"message\":{\"content\":\"a\"},\"done\":false}"] {
@@ -392,13 +333,13 @@ proptest! {
         let mut bytes = TR_15.as_bytes().to_vec();
         bytes.splice(at..at, noise);
         let chunks: Vec<&[u8]> = bytes.chunks(size).collect();
-        prop_assert_eq!(events(&chunks).0, events(&[&bytes]).0);
+        prop_assert_eq!(OLLAMA.events(&chunks).0, OLLAMA.events(&[&bytes]).0);
         let _ = Ollama.read_answer(&bytes, "r");
     }
 
     #[test]
     fn any_text_reaches_the_service_as_it_is(text in any::<String>()) {
-        let (body, _) = written(&request(vec![user(Part::text(text.clone()))]));
+        let (body, _) = OLLAMA.written(&request(vec![user(Part::text(text.clone()))]));
         prop_assert_eq!(body["messages"][0]["content"].as_str(), Some(text.as_str()));
     }
 }
