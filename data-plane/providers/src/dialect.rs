@@ -120,7 +120,7 @@ pub trait StreamWriter {
 #[must_use]
 pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
     match wire {
-        Wire::Openai => None,
+        Wire::Openai => Some(&crate::openai::chat::Chat),
 
         Wire::OpenaiResponses => None,
 
