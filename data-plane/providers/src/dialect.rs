@@ -126,7 +126,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
 
         Wire::Anthropic => None,
 
-        Wire::Gemini => None,
+        Wire::Gemini => Some(&crate::gemini::Gemini),
 
         Wire::Bedrock => None,
 
@@ -148,7 +148,7 @@ pub fn protocol(wire: Wire) -> Option<&'static dyn Protocol> {
 
         Wire::Anthropic => None,
 
-        Wire::Gemini => None,
+        Wire::Gemini => Some(&crate::gemini::Gemini),
 
         Wire::Bedrock | Wire::Cohere | Wire::Dashscope | Wire::Ollama => None,
     }
