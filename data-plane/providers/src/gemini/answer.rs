@@ -69,7 +69,8 @@ fn read_candidate(candidate: &Candidate<'_>, position: usize, id: &str) -> Resul
         let part = serde_json::from_str::<RawPart<'_>>(raw.get()).ok();
         if let Some(call) = part.as_ref().and_then(|part| part.function_call.as_ref()) {
             let made_up = || ids::in_answer(id, index, calls);
-            let mut call = read_call(call, made_up).ok_or_else(|| finish::failure(finish::MALFORMED_CALL, None))?;
+            let mut call =
+                read_call(call, made_up).ok_or_else(|| finish::failure(finish::MALFORMED_CALL, None))?;
             call.signature = part.as_ref().and_then(RawPart::signature).map(|(signature, _)| signature);
             parts.push(Part::ToolCall(call));
             calls += 1;
@@ -80,7 +81,11 @@ fn read_candidate(candidate: &Candidate<'_>, position: usize, id: &str) -> Resul
         }
     }
     for citation in candidate.citations() {
-        match parts.iter_mut().rev().find_map(|part| if let Part::Text(text) = part { Some(text) } else { None }) {
+        match parts
+            .iter_mut()
+            .rev()
+            .find_map(|part| if let Part::Text(text) = part { Some(text) } else { None })
+        {
             Some(text) => text.citations.push(citation),
             None => parts.push(Part::Other { wire: Wire::Gemini, value: citation }),
         }
@@ -208,7 +213,8 @@ pub(super) fn finish_reason(stop: Stop, native: Option<&str>, broken_call: bool)
 
 /// Takes over a citation that came in this dialect; others have no place here.
 pub(super) fn keep_citation(citation: &Value, citations: &mut Map<String, Value>) -> bool {
-    let Some((name, value)) = citation.as_object().filter(|one| one.len() == 1).and_then(|one| one.iter().next())
+    let Some((name, value)) =
+        citation.as_object().filter(|one| one.len() == 1).and_then(|one| one.iter().next())
     else {
         return false;
     };
@@ -221,7 +227,8 @@ pub(super) fn keep_citation(citation: &Value, citations: &mut Map<String, Value>
 
 /// A call; `None` when its arguments are no JSON object.
 pub(super) fn write_call(call: &ToolCall) -> Option<Piece<'_>> {
-    let args = serde_json::from_str::<&RawValue>(&call.arguments).ok().filter(|raw| raw.get().starts_with('{'))?;
+    let args =
+        serde_json::from_str::<&RawValue>(&call.arguments).ok().filter(|raw| raw.get().starts_with('{'))?;
     let signature = call.signature.as_ref().map(|signature| write_signature(signature, false));
     Some(Piece::call(OutCall { id: ids::given(&call.id), name: &call.name, args }, signature))
 }
@@ -236,7 +243,8 @@ pub(super) fn write_part(part: &Part) -> Option<Piece<'_>> {
         Part::Reasoning(reasoning) => {
             let signature = reasoning.signature.as_ref();
             let signature = signature.map(|signature| write_signature(signature, reasoning.redacted));
-            (!reasoning.text.is_empty() || signature.is_some()).then(|| Piece::thought(&reasoning.text, signature))
+            (!reasoning.text.is_empty() || signature.is_some())
+                .then(|| Piece::thought(&reasoning.text, signature))
         }
         Part::Image(media) | Part::Audio(media) | Part::File(media) => {
             OutPart::media(media).map(|part| Piece::Made(Box::new(part)))

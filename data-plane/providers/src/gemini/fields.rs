@@ -37,7 +37,11 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a member of a known type out of the object at `place`.
-    pub(super) fn take_as<T: Deserialize<'a>>(&mut self, name: &str, place: &str) -> Result<Option<T>, Field> {
+    pub(super) fn take_as<T: Deserialize<'a>>(
+        &mut self,
+        name: &str,
+        place: &str,
+    ) -> Result<Option<T>, Field> {
         self.take(name).map(|raw| typed(raw, &join(place, name))).transpose()
     }
 
@@ -120,13 +124,17 @@ mod tests {
 
     #[test]
     fn both_spellings_are_one_name_and_the_rest_is_kept() {
-        let raw: &RawValue = serde_json::from_str(r#"{"top_k":1,"newThing":[2],"seed":null,"_x":3}"#).unwrap();
+        let raw: &RawValue =
+            serde_json::from_str(r#"{"top_k":1,"newThing":[2],"seed":null,"_x":3}"#).unwrap();
         let mut fields = Fields::read(raw, "generationConfig").unwrap();
         assert_eq!(fields.take_as::<u64>("topK", "generationConfig").unwrap(), Some(1));
         assert!(fields.take("seed").is_none());
         let mut extra = Map::new();
         fields.rest("generationConfig", &mut extra);
-        assert_eq!(Value::Object(extra), serde_json::json!({"generationConfig._x": 3, "generationConfig.newThing": [2]}));
+        assert_eq!(
+            Value::Object(extra),
+            serde_json::json!({"generationConfig._x": 3, "generationConfig.newThing": [2]})
+        );
     }
 
     #[test]

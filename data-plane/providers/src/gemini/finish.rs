@@ -48,7 +48,8 @@ pub(super) fn read(reason: &str, calls: bool) -> Result<Option<Stop>, ()> {
 
 /// A reason that is a failure, as an error.
 pub(super) fn failure(reason: &str, message: Option<&str>) -> VendorError {
-    let said = message.and_then(|text| VendorError::from_value(&serde_json::json!({ "message": text }), 0).message);
+    let said =
+        message.and_then(|text| VendorError::from_value(&serde_json::json!({ "message": text }), 0).message);
     let message = said.unwrap_or_else(|| format!("the service stopped with finishReason {reason}"));
     VendorError { code: Some(reason.to_owned()), kind: None, message: Some(message) }
 }

@@ -31,7 +31,8 @@ pub(super) fn write(value: &Value) -> Option<Value> {
     let content = value["content"].as_array().filter(|content| !content.is_empty())?;
     let chosen: Vec<Value> = content.iter().map(candidate).collect();
     let tops = content.iter().map(|entry| {
-        let tops: Vec<Value> = entry["top_logprobs"].as_array().into_iter().flatten().map(candidate).collect();
+        let tops: Vec<Value> =
+            entry["top_logprobs"].as_array().into_iter().flatten().map(candidate).collect();
         json!({ "candidates": tops })
     });
     Some(json!({ "topCandidates": tops.collect::<Vec<_>>(), "chosenCandidates": chosen }))

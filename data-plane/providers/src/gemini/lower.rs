@@ -33,7 +33,8 @@ const KEPT: [&str; 14] = [
 ];
 
 /// Keywords whose loss changes nothing.
-const SILENT: [&str; 7] = ["$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "propertyOrdering"];
+const SILENT: [&str; 7] =
+    ["$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "propertyOrdering"];
 
 /// What the service takes in `format`.
 const FORMATS: [&str; 6] = ["enum", "date-time", "float", "double", "int32", "int64"];
@@ -90,9 +91,17 @@ impl<'a> Lowering<'a> {
         match keyword {
             "$ref" | "type" => {}
             "properties" => {
-                let lowered: Map<String, Value> = value.as_object().into_iter().flatten().map(|(name, schema)| {
-                    (name.clone(), Value::Object(self.schema(schema, &format!("{path}.properties.{name}"))))
-                }).collect();
+                let lowered: Map<String, Value> = value
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .map(|(name, schema)| {
+                        (
+                            name.clone(),
+                            Value::Object(self.schema(schema, &format!("{path}.properties.{name}"))),
+                        )
+                    })
+                    .collect();
                 merge_object(out, "properties", lowered);
             }
             "required" => merge_list(out, "required", value),
@@ -244,7 +253,11 @@ fn finish(out: &mut Map<String, Value>) {
     };
     if let Some(Value::Array(required)) = out.get("required") {
         let kept: Vec<Value> = required.iter().filter(|name| known(out, name)).cloned().collect();
-        if kept.is_empty() { out.remove("required") } else { out.insert("required".to_owned(), kept.into()) };
+        if kept.is_empty() {
+            out.remove("required")
+        } else {
+            out.insert("required".to_owned(), kept.into())
+        };
     }
 }
 
@@ -287,9 +300,10 @@ pub(super) fn raise(schema: &Value) -> Value {
             ("items", schema) => raise(schema),
             ("anyOf", Value::Array(all)) => all.iter().map(raise).collect(),
             // Numbers of 64 bits may be written as text.
-            ("minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties", Value::String(text)) => {
-                text.parse::<u64>().map_or_else(|_| value.clone(), Value::from)
-            }
+            (
+                "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties",
+                Value::String(text),
+            ) => text.parse::<u64>().map_or_else(|_| value.clone(), Value::from),
             _ => value.clone(),
         };
         out.insert(keyword, value);

@@ -234,7 +234,10 @@ mod tests {
 
     #[test]
     fn white_space_goes_and_strings_and_numbers_stay() {
-        assert_eq!(compact("{ \"a b\" :\n[1.0, 12345678901234567890123, \"x \\\" y\"] }"), "{\"a b\":[1.0,12345678901234567890123,\"x \\\" y\"]}");
+        assert_eq!(
+            compact("{ \"a b\" :\n[1.0, 12345678901234567890123, \"x \\\" y\"] }"),
+            "{\"a b\":[1.0,12345678901234567890123,\"x \\\" y\"]}"
+        );
         assert!(matches!(compact(r#"{"a":" "}"#), Cow::Borrowed(_)));
     }
 

@@ -9,9 +9,7 @@ use super::fields::{Fields, join, typed, wrong};
 use super::lower::raise;
 use super::part::{RawPart, Response, compact, string};
 use super::{answer, ids, tools};
-use crate::exchange::{
-    Field, Format, JsonSchema, Part, ReasoningRequest, Request, Role, ToolResult, Turn,
-};
+use crate::exchange::{Field, Format, JsonSchema, Part, ReasoningRequest, Request, Role, ToolResult, Turn};
 
 #[derive(Deserialize)]
 struct Content<'a> {
@@ -137,7 +135,9 @@ fn read_response(raw: Option<&RawValue>) -> (String, bool) {
         let text = |raw| string(Some(raw)).filter(|text| !text.trim_start().starts_with('{'));
         match (output, error) {
             (Some(output), _) => Some((text(output)?.into_owned(), false)),
-            (_, Some(error)) if error.get().starts_with('{') => Some((compact(error.get()).into_owned(), true)),
+            (_, Some(error)) if error.get().starts_with('{') => {
+                Some((compact(error.get()).into_owned(), true))
+            }
             (_, Some(error)) => Some((text(error)?.into_owned(), true)),
             _ => None,
         }

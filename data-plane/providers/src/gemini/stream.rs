@@ -102,7 +102,9 @@ impl State {
             return Err(in_band(error));
         }
         self.start(&response, sink);
-        if let Some(usage) = response.usage_metadata.as_ref().map(Usage::from).filter(|usage| !usage.is_empty()) {
+        if let Some(usage) =
+            response.usage_metadata.as_ref().map(Usage::from).filter(|usage| !usage.is_empty())
+        {
             sink(Event::Usage(usage));
         }
         for (position, candidate) in response.candidates.iter().flatten().enumerate() {
@@ -125,7 +127,12 @@ impl State {
         }
     }
 
-    fn candidate(&mut self, position: usize, candidate: &Candidate<'_>, sink: Sink<'_>) -> Result<(), Failure> {
+    fn candidate(
+        &mut self,
+        position: usize,
+        candidate: &Candidate<'_>,
+        sink: Sink<'_>,
+    ) -> Result<(), Failure> {
         let index = candidate.index.unwrap_or(u32::try_from(position).unwrap_or(u32::MAX));
         let at = self.choice(index)?;
         let Self { id, choices, .. } = self;
@@ -173,7 +180,12 @@ impl State {
             let Some((stop, native)) = &choice.end else { continue };
             // A call that came after the reason counts, too.
             let stop = if *stop == Stop::End && choice.calls > 0 { Stop::ToolCalls } else { *stop };
-            sink(Event::Finish { choice: choice.index, stop, native: native.as_str().into(), sequence: None });
+            sink(Event::Finish {
+                choice: choice.index,
+                stop,
+                native: native.as_str().into(),
+                sequence: None,
+            });
         }
         sink(Event::End);
     }

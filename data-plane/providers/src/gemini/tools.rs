@@ -17,7 +17,8 @@ pub(super) fn read(raw: &RawValue, request: &mut Request) -> Result<(), Field> {
     for (index, raw) in tools.into_iter().enumerate() {
         let place = format!("tools[{index}]");
         let mut fields = Fields::read(raw, &place)?;
-        let declarations: Vec<&RawValue> = fields.take_as("functionDeclarations", &place)?.unwrap_or_default();
+        let declarations: Vec<&RawValue> =
+            fields.take_as("functionDeclarations", &place)?.unwrap_or_default();
         for (at, raw) in declarations.into_iter().enumerate() {
             let place = format!("{place}.functionDeclarations[{at}]");
             let tool = read_function(raw, &place, &mut request.extra)?;
@@ -78,7 +79,11 @@ pub(super) fn read_config(raw: &RawValue, request: &mut Request) -> Result<(), F
 }
 
 /// Writes `tools`. `full_schema`: the service takes JSON Schema as it is.
-pub(super) fn write(request: &Request, full_schema: bool, dropped: &mut Dropped) -> Result<Vec<Value>, Unwritable> {
+pub(super) fn write(
+    request: &Request,
+    full_schema: bool,
+    dropped: &mut Dropped,
+) -> Result<Vec<Value>, Unwritable> {
     let mut functions = Vec::new();
     let mut own = Vec::new();
     for (index, tool) in request.tools.iter().enumerate() {
@@ -146,7 +151,9 @@ pub(super) fn write_choice(request: &Request) -> Option<Value> {
         ToolChoice::None => json!({ "mode": "NONE" }),
         ToolChoice::Required => json!({ "mode": "ANY" }),
         ToolChoice::Tool(name) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
-        ToolChoice::Allowed { required: true, names } => json!({ "mode": "ANY", "allowedFunctionNames": names }),
+        ToolChoice::Allowed { required: true, names } => {
+            json!({ "mode": "ANY", "allowedFunctionNames": names })
+        }
         // `AUTO` takes no list.
         ToolChoice::Allowed { required: false, names } => {
             json!({ "mode": "VALIDATED", "allowedFunctionNames": names })

@@ -127,7 +127,10 @@ mod tests {
             "thoughtsTokenCount":30,"cachedContentTokenCount":4,"totalTokenCount":52,
             "promptTokensDetails":[{"modality":"TEXT","tokenCount":8},{"modality":"AUDIO","tokenCount":2}]}}"#;
         let usage = find(body).unwrap();
-        assert_eq!((usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), (Some(15), Some(37), Some(30)));
+        assert_eq!(
+            (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens),
+            (Some(15), Some(37), Some(30))
+        );
         assert_eq!((usage.cached_input_tokens, usage.audio_input_tokens), (Some(4), Some(2)));
         let written = serde_json::to_string(&Written::from(&usage)).unwrap();
         assert_eq!(
@@ -138,7 +141,12 @@ mod tests {
 
     #[test]
     fn what_is_not_said_is_unknown() {
-        for body in [r#"{"usageMetadata":null}"#, r#"{"usageMetadata":{}}"#, r#"{"usageMetadata":{"promptTokenCount":-1}}"#, ""] {
+        for body in [
+            r#"{"usageMetadata":null}"#,
+            r#"{"usageMetadata":{}}"#,
+            r#"{"usageMetadata":{"promptTokenCount":-1}}"#,
+            "",
+        ] {
             assert_eq!(find(body.as_bytes()), None, "{body}");
         }
         let usage = find(br#"{"usageMetadata":{"promptTokenCount":3}}"#).unwrap();

@@ -107,7 +107,8 @@ fn view_of<'a>(body: &Body<'a>, model: &'a str, stream: bool) -> View<'a> {
     };
     view.push_tokens(tokens::PER_MESSAGE * contents.len() as u64);
     for tool in body.tools.iter().flatten() {
-        let declared = serde_json::from_str::<Tool>(tool.get()).ok().and_then(|tool| tool.function_declarations);
+        let declared =
+            serde_json::from_str::<Tool>(tool.get()).ok().and_then(|tool| tool.function_declarations);
         view.push_tools(declared.map_or(1, |all| all.len()), tool.get().len() as u64);
     }
     if let Some(instruction) = &body.system_instruction {
@@ -159,7 +160,13 @@ mod tests {
             "generationConfig":{"maxOutputTokens":7,"temperature":1e999},"unknown":[[1e999]]}"#;
         let view = view(body.as_bytes(), "gemini-x", true).unwrap();
         assert_eq!(view.model.as_deref(), Some("gemini-x"));
-        assert!(view.model_span.is_none() && view.stream && view.include_usage && view.system_prompt && view.images);
+        assert!(
+            view.model_span.is_none()
+                && view.stream
+                && view.include_usage
+                && view.system_prompt
+                && view.images
+        );
         assert_eq!((view.message_count, view.tools, view.max_tokens), (4, 3, Some(7)));
         assert_eq!(view.last_user_texts().collect::<Vec<_>>(), ["last"]);
         assert_eq!(view.texts().collect::<Vec<_>>(), ["last", "one", "two", "Be brief."]);

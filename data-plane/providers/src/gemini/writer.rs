@@ -7,9 +7,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::answer::{
-    OutCandidate, OutResponse, finish_reason, keep_citation, write_call, write_part,
-};
+use super::answer::{OutCandidate, OutResponse, finish_reason, keep_citation, write_call, write_part};
 use super::part::write_signature;
 use super::wire::{OutContent, Piece};
 use super::{logprobs, usage};
@@ -150,7 +148,10 @@ impl StreamWriter for Writer {
             Event::Logprobs { choice, value } => {
                 let logprobs_result: Option<Value> = logprobs::write(value);
                 if logprobs_result.is_some() {
-                    self.frame(OutCandidate { index: *choice, logprobs_result, ..OutCandidate::default() }, out);
+                    self.frame(
+                        OutCandidate { index: *choice, logprobs_result, ..OutCandidate::default() },
+                        out,
+                    );
                 }
             }
             Event::Finish { choice, stop, native, .. } => {

@@ -63,7 +63,8 @@ fn references_that_double_at_every_step_stay_small_tr_06() {
     let mut definitions = Map::new();
     for level in 0..40 {
         let next = json!({"$ref": format!("#/$defs/L{}", level + 1)});
-        definitions.insert(format!("L{level}"), json!({"type": "object", "properties": {"a": next, "b": next}}));
+        definitions
+            .insert(format!("L{level}"), json!({"type": "object", "properties": {"a": next, "b": next}}));
     }
     definitions.insert("L40".to_owned(), json!({"type": "string"}));
     let lowered = lower(&json!({"$ref": "#/$defs/L0", "$defs": definitions}));
@@ -86,7 +87,11 @@ fn unions_enums_and_constants_become_what_there_is_tr_06() {
     golden(json!({"const": "x"}), json!({"enum": ["x"], "type": "STRING"}), &[]);
     golden(json!({"type": "integer", "enum": [1, 2]}), json!({"type": "INTEGER"}), &[".enum"]);
     golden(json!({"type": "string", "format": "uuid"}), json!({"type": "STRING"}), &[".format"]);
-    golden(json!({"type": "string", "format": "date-time"}), json!({"type": "STRING", "format": "date-time"}), &[]);
+    golden(
+        json!({"type": "string", "format": "date-time"}),
+        json!({"type": "STRING", "format": "date-time"}),
+        &[],
+    );
     golden(
         json!({"allOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": true}}], "not": {}}),
         json!({"properties": {"a": {"type": "STRING"}, "b": {}}, "required": ["a"], "type": "OBJECT"}),
@@ -140,10 +145,16 @@ fn schemas() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 32, 3, |inner| {
         let list = prop::collection::vec(inner.clone(), 0..3);
         prop_oneof![
-            (prop::sample::select(&["anyOf", "oneOf", "allOf", "prefixItems"][..]), list).prop_map(|(keyword, all)| json!({keyword: all, "$comment": "c"})),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| json!({"type": "object", "properties": {"a": a, "$ref": b}, "required": ["a", "z"]})),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| json!({"type": "array", "items": a, "contains": b})),
-            (inner.clone(), inner).prop_map(|(a, b)| json!({"$defs": {"A": a}, "not": {}, "type": ["array", "string"], "items": b})),
+            (prop::sample::select(&["anyOf", "oneOf", "allOf", "prefixItems"][..]), list)
+                .prop_map(|(keyword, all)| json!({keyword: all, "$comment": "c"})),
+            (inner.clone(), inner.clone()).prop_map(
+                |(a, b)| json!({"type": "object", "properties": {"a": a, "$ref": b}, "required": ["a", "z"]})
+            ),
+            (inner.clone(), inner.clone())
+                .prop_map(|(a, b)| json!({"type": "array", "items": a, "contains": b})),
+            (inner.clone(), inner).prop_map(
+                |(a, b)| json!({"$defs": {"A": a}, "not": {}, "type": ["array", "string"], "items": b})
+            ),
         ]
     })
 }

@@ -46,13 +46,19 @@ fn a_rich_answer_is_read_as_a_whole() {
         call("penstock_req-1_0_0", "f", own("Y2FsbA==")),
         call("own", "g", None),
         Part::Image(Media::new(Source::Base64("AA==".to_owned()), Some("image/png".to_owned()))),
-        Part::Other { wire: Wire::Gemini, value: json!({"executableCode": {"language": "PYTHON", "code": "1"}}) },
+        Part::Other {
+            wire: Wire::Gemini,
+            value: json!({"executableCode": {"language": "PYTHON", "code": "1"}}),
+        },
     ];
     assert_eq!(answer.choices[0].parts, expected);
     assert_eq!(answer.choices[0].stop, Some(Stop::ToolCalls));
     assert_eq!((answer.id.as_deref(), answer.model.as_deref()), (Some("r1"), Some("gemini-3")));
     let usage = answer.usage.unwrap();
-    assert_eq!((usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), (Some(5), Some(10), Some(3)));
+    assert_eq!(
+        (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens),
+        (Some(5), Some(10), Some(3))
+    );
     assert_eq!(answer.extra.keys().collect::<Vec<_>>(), ["createTime"]);
 }
 
@@ -61,16 +67,24 @@ fn a_blocked_prompt_is_a_filtered_choice_without_parts() {
     let body = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}, "modelVersion": "g", "responseId": "r"});
     let answer = read_answer(&body);
     let choice = &answer.choices[0];
-    assert_eq!((choice.stop, choice.native_stop.as_deref(), choice.parts.len()), (Some(Stop::ContentFilter), Some("PROHIBITED_CONTENT"), 0));
+    assert_eq!(
+        (choice.stop, choice.native_stop.as_deref(), choice.parts.len()),
+        (Some(Stop::ContentFilter), Some("PROHIBITED_CONTENT"), 0)
+    );
     assert_eq!(rewritten(&answer), body);
     // From another vendor there is no feedback on the prompt, but there is a reason.
     let foreign = Answer { choices: vec![choice.clone()], ..Answer::default() };
-    assert_eq!(rewritten(&foreign)["candidates"], json!([{"finishReason": "PROHIBITED_CONTENT", "index": 0}]));
+    assert_eq!(
+        rewritten(&foreign)["candidates"],
+        json!([{"finishReason": "PROHIBITED_CONTENT", "index": 0}])
+    );
 }
 
 #[test]
 fn a_failing_reason_is_an_error_and_a_filter_is_not() {
-    let body = |reason: &str| json!({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason, "finishMessage": "Bad call"}]}).to_string();
+    let body = |reason: &str| {
+        json!({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason, "finishMessage": "Bad call"}]}).to_string()
+    };
     for reason in ["MALFORMED_FUNCTION_CALL", "OTHER", "UNEXPECTED_TOOL_CALL"] {
         let error = Gemini.read_answer(body(reason).as_bytes(), "r").unwrap_err();
         assert_eq!((error.code.as_deref(), error.message.as_deref()), (Some(reason), Some("Bad call")));
@@ -84,8 +98,13 @@ fn a_failing_reason_is_an_error_and_a_filter_is_not() {
 fn what_is_no_answer_is_an_error() {
     let error = |body: &str| Gemini.read_answer(body.as_bytes(), "r").unwrap_err();
     let said = error(r#"{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}"#);
-    assert_eq!((said.code.as_deref(), said.kind.as_deref(), said.message.as_deref()), (Some("503"), Some("UNAVAILABLE"), Some("overloaded")));
-    for body in ["", "{}", "[]", r#"[{"candidates":[]}]"#, r#"{"candidates":5}"#, "<html>", r#"{"candidates":[]}"#] {
+    assert_eq!(
+        (said.code.as_deref(), said.kind.as_deref(), said.message.as_deref()),
+        (Some("503"), Some("UNAVAILABLE"), Some("overloaded"))
+    );
+    for body in
+        ["", "{}", "[]", r#"[{"candidates":[]}]"#, r#"{"candidates":5}"#, "<html>", r#"{"candidates":[]}"#]
+    {
         assert_eq!(error(body), Default::default(), "{body}");
     }
 }
@@ -104,14 +123,21 @@ fn white_space_of_a_pretty_answer_does_not_reach_the_arguments_tr_14() {
 
 #[test]
 fn a_foreign_answer_is_told_in_this_dialect() {
-    let call = |arguments: &str| Part::ToolCall(ToolCall {
-        id: "t1".to_owned(), name: "f".to_owned(), arguments: arguments.to_owned(), signature: None, cache: None,
-    });
+    let call = |arguments: &str| {
+        Part::ToolCall(ToolCall {
+            id: "t1".to_owned(),
+            name: "f".to_owned(),
+            arguments: arguments.to_owned(),
+            signature: None,
+            cache: None,
+        })
+    };
     let foreign = Some(Signature { wire: Wire::Anthropic, value: "c2ln".to_owned() });
     let thought = Part::Reasoning(Reasoning { text: String::new(), signature: foreign, redacted: false });
     let choice = |parts: Vec<Part>, stop| Choice { parts, stop: Some(stop), ..Choice::default() };
     let answer = |choice: Choice| rewritten(&Answer { choices: vec![choice], ..Answer::default() });
-    let body = answer(choice(vec![thought, Part::Refusal("no".to_owned()), call("{\"n\":1.0}")], Stop::ToolCalls));
+    let body =
+        answer(choice(vec![thought, Part::Refusal("no".to_owned()), call("{\"n\":1.0}")], Stop::ToolCalls));
     let expected = json!({
         "candidates": [{"content": {"role": "model", "parts": [
             {"text": "", "thought": true, "thoughtSignature": "cGVuc3RvY2stYW50aHJvcGljOmMybG4="},

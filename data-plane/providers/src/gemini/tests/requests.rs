@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::fixtures::{chat, read_request, vendor, write, write_to, written};
 use crate::exchange::{
-    Format, JsonSchema, Media, Output, Part, Reasoning, ReasoningRequest, Role, Signature, Source, Tool, ToolCall,
-    ToolChoice, ToolKind, ToolResult, Turn, Unwritable,
+    Format, JsonSchema, Media, Output, Part, Reasoning, ReasoningRequest, Role, Signature, Source, Tool,
+    ToolCall, ToolChoice, ToolKind, ToolResult, Turn, Unwritable,
 };
 
 fn call(id: &str, name: &str, arguments: &str) -> Part {
@@ -124,7 +124,10 @@ fn a_models_generation_decides_on_signatures_and_on_pictures_in_results() {
     };
     let picture = json!({"inlineData": {"mimeType": "image/png", "data": "/9j/2Q=="}});
     let old = body("gemini-2.5-flash");
-    assert_eq!(old["contents"][1]["parts"][0], json!({"functionCall": {"id": "t1", "name": "f", "args": {}}}));
+    assert_eq!(
+        old["contents"][1]["parts"][0],
+        json!({"functionCall": {"id": "t1", "name": "f", "args": {}}})
+    );
     let result = json!({"id": "t1", "name": "f", "response": {"error": "ok"}});
     assert_eq!(old["contents"][2]["parts"], json!([{"functionResponse": result}, picture]));
     let new = body("gemini-3.8-flash");
@@ -170,12 +173,24 @@ fn a_tools_schema_goes_whole_or_lowered_tr_06() {
         "properties": {"p": {"$ref": "#/$defs/P"}, "n": {"type": ["string", "null"]}},
     });
     let mut request = chat(vec![(Role::User, vec![Part::text("a")])]);
-    request.tools = vec![function("f", schema.clone()), function("now", json!({"type": "object", "properties": {}}))];
-    let format = JsonSchema { name: Some("n".to_owned()), description: None, schema: schema.clone(), strict: Some(true) };
+    request.tools =
+        vec![function("f", schema.clone()), function("now", json!({"type": "object", "properties": {}}))];
+    let format = JsonSchema {
+        name: Some("n".to_owned()),
+        description: None,
+        schema: schema.clone(),
+        strict: Some(true),
+    };
     request.output.format = Some(Format::JsonSchema(format));
     let (body, dropped) = written(&request);
-    assert_eq!(body["tools"][0]["functionDeclarations"][0], json!({"name": "f", "parametersJsonSchema": schema}));
-    assert_eq!(body["generationConfig"], json!({"responseMimeType": "application/json", "responseJsonSchema": schema}));
+    assert_eq!(
+        body["tools"][0]["functionDeclarations"][0],
+        json!({"name": "f", "parametersJsonSchema": schema})
+    );
+    assert_eq!(
+        body["generationConfig"],
+        json!({"responseMimeType": "application/json", "responseJsonSchema": schema})
+    );
     assert_eq!(dropped, "");
     let old = vendor(|vendor| {
         vendor.parameters.drop = vec!["parametersJsonSchema".to_owned(), "responseJsonSchema".to_owned()];
@@ -190,14 +205,16 @@ fn a_tools_schema_goes_whole_or_lowered_tr_06() {
         json!([{"functionDeclarations": [{"name": "f", "parameters": lowered}, {"name": "now"}]}])
     );
     assert_eq!(body["generationConfig"]["responseSchema"], lowered);
-    let expected = "tools[0].parameters.additionalProperties, response_format.json_schema.schema.additionalProperties";
+    let expected =
+        "tools[0].parameters.additionalProperties, response_format.json_schema.schema.additionalProperties";
     assert_eq!(written.dropped.to_string(), expected);
 }
 
 #[test]
 fn image_types_are_a_table_and_the_wrong_part_is_named_tr_07() {
     let request = |part: Part| chat(vec![(Role::System, vec![]), (Role::User, vec![Part::text("a"), part])]);
-    let blob = |part: Part| written(&request(part)).0["contents"][0]["parts"][1]["inlineData"]["mimeType"].clone();
+    let blob =
+        |part: Part| written(&request(part)).0["contents"][0]["parts"][1]["inlineData"]["mimeType"].clone();
     assert_eq!(blob(image("image/jpeg")), "image/jpeg");
     let untyped = Part::Image(Media::new(Source::Base64("/9j/2Q==".to_owned()), None));
     assert_eq!(blob(untyped), "image/jpeg");
@@ -249,12 +266,16 @@ fn signatures_go_back_to_their_maker_alone_tr_08() {
         json!([{"text": "hm", "thought": true, "thoughtSignature": "c2ln"}, {"text": "b"}])
     );
     // One that stood behind a text, and one that stands alone.
-    assert_eq!(turns(vec![Part::text("b"), signed(Wire::Gemini, "")]), json!([{"text": "b", "thoughtSignature": "c2ln"}]));
+    assert_eq!(
+        turns(vec![Part::text("b"), signed(Wire::Gemini, "")]),
+        json!([{"text": "b", "thoughtSignature": "c2ln"}])
+    );
     assert_eq!(
         turns(vec![signed(Wire::Gemini, ""), Part::text("b")]),
         json!([{"text": "", "thoughtSignature": "c2ln"}, {"text": "b"}])
     );
-    let mut call = ToolCall { id: "t".into(), name: "f".into(), arguments: "{}".into(), signature: None, cache: None };
+    let mut call =
+        ToolCall { id: "t".into(), name: "f".into(), arguments: "{}".into(), signature: None, cache: None };
     call.signature = Some(Signature { wire: Wire::Gemini, value: "c2ln".to_owned() });
     let request = chat(vec![
         (Role::User, vec![Part::text("a")]),
@@ -286,8 +307,14 @@ fn every_choice_of_tools_has_its_mode() {
         (ToolChoice::Auto, json!({"mode": "AUTO"})),
         (ToolChoice::None, json!({"mode": "NONE"})),
         (ToolChoice::Tool("f".to_owned()), json!({"mode": "ANY", "allowedFunctionNames": ["f"]})),
-        (ToolChoice::Allowed { required: true, names: names() }, json!({"mode": "ANY", "allowedFunctionNames": ["f", "g"]})),
-        (ToolChoice::Allowed { required: false, names: names() }, json!({"mode": "VALIDATED", "allowedFunctionNames": ["f", "g"]})),
+        (
+            ToolChoice::Allowed { required: true, names: names() },
+            json!({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}),
+        ),
+        (
+            ToolChoice::Allowed { required: false, names: names() },
+            json!({"mode": "VALIDATED", "allowedFunctionNames": ["f", "g"]}),
+        ),
     ] {
         request.tool_choice = Some(choice.clone());
         let config = json!({"functionCallingConfig": expected});
@@ -303,7 +330,10 @@ fn a_tool_of_another_vendor_is_refused() {
     let mut request = chat(vec![(Role::User, vec![Part::text("a")])]);
     let kind = ToolKind::Other(json!({"type": "web_search"}));
     request.tools = vec![Tool { name: "web_search".to_owned(), description: None, kind, cache: None }];
-    assert_eq!(refusal(write(&request).unwrap_err()), "unsupported tools[0]: `web_search` is a tool of another vendor");
+    assert_eq!(
+        refusal(write(&request).unwrap_err()),
+        "unsupported tools[0]: `web_search` is a tool of another vendor"
+    );
 }
 
 #[test]
@@ -369,13 +399,30 @@ fn names_in_snake_case_are_read_as_the_service_reads_them() {
     // In keys alone: those of arguments and properties are the client's.
     let mut snake = camel.to_string();
     for (one, other) in [
-        ("systemInstruction", "system_instruction"), ("inlineData", "inline_data"), ("mimeType", "mime_type"), ("fileData", "file_data"),
-        ("fileUri", "file_uri"), ("videoMetadata", "video_metadata"), ("functionCall\"", "function_call\""), ("thoughtSignature", "thought_signature"),
-        ("functionResponse", "function_response"), ("functionDeclarations", "function_declarations"), ("toolConfig", "tool_config"),
-        ("functionCallingConfig", "function_calling_config"), ("generationConfig", "generation_config"), ("maxOutputTokens", "max_output_tokens"),
-        ("topK", "top_k"), ("stopSequences", "stop_sequences"), ("responseMimeType", "response_mime_type"), ("responseSchema", "response_schema"),
-        ("thinkingConfig", "thinking_config"), ("thinkingBudget", "thinking_budget"), ("includeThoughts", "include_thoughts"),
-        ("responseModalities", "response_modalities"), ("safetySettings", "safety_settings"), ("googleSearch", "google_search"),
+        ("systemInstruction", "system_instruction"),
+        ("inlineData", "inline_data"),
+        ("mimeType", "mime_type"),
+        ("fileData", "file_data"),
+        ("fileUri", "file_uri"),
+        ("videoMetadata", "video_metadata"),
+        ("functionCall\"", "function_call\""),
+        ("thoughtSignature", "thought_signature"),
+        ("functionResponse", "function_response"),
+        ("functionDeclarations", "function_declarations"),
+        ("toolConfig", "tool_config"),
+        ("functionCallingConfig", "function_calling_config"),
+        ("generationConfig", "generation_config"),
+        ("maxOutputTokens", "max_output_tokens"),
+        ("topK", "top_k"),
+        ("stopSequences", "stop_sequences"),
+        ("responseMimeType", "response_mime_type"),
+        ("responseSchema", "response_schema"),
+        ("thinkingConfig", "thinking_config"),
+        ("thinkingBudget", "thinking_budget"),
+        ("includeThoughts", "include_thoughts"),
+        ("responseModalities", "response_modalities"),
+        ("safetySettings", "safety_settings"),
+        ("googleSearch", "google_search"),
     ] {
         assert!(snake.contains(one), "{one}");
         snake = snake.replace(one, other);
@@ -383,18 +430,34 @@ fn names_in_snake_case_are_read_as_the_service_reads_them() {
     let read = read_request(&camel);
     assert_eq!(read_request(&serde_json::from_str(&snake).unwrap()), read);
     assert_eq!(read.turns[0], Turn::new(Role::System, vec![Part::text("s")]));
-    assert_eq!(read.output.format, Some(Format::JsonSchema(JsonSchema { name: None, description: None, schema: json!({"type": "string"}), strict: None })));
-    let thinking = ReasoningRequest { enabled: Some(false), visible: Some(true), ..ReasoningRequest::default() };
+    assert_eq!(
+        read.output.format,
+        Some(Format::JsonSchema(JsonSchema {
+            name: None,
+            description: None,
+            schema: json!({"type": "string"}),
+            strict: None
+        }))
+    );
+    let thinking =
+        ReasoningRequest { enabled: Some(false), visible: Some(true), ..ReasoningRequest::default() };
     assert_eq!((read.tool_choice, read.reasoning), (Some(ToolChoice::Auto), Some(thinking)));
     let extra: Vec<&String> = read.extra.keys().collect();
-    assert_eq!(extra, ["toolConfig.functionCallingConfig", "generationConfig.responseModalities", "safetySettings"]);
+    assert_eq!(
+        extra,
+        ["toolConfig.functionCallingConfig", "generationConfig.responseModalities", "safetySettings"]
+    );
     let ToolKind::Function { parameters, .. } = &read.tools[0].kind else { panic!("{:?}", read.tools) };
-    assert_eq!(parameters, &Some(json!({"type": "object", "properties": {"a_b": {"type": ["number", "null"]}}})));
+    assert_eq!(
+        parameters,
+        &Some(json!({"type": "object", "properties": {"a_b": {"type": ["number", "null"]}}}))
+    );
 }
 
 #[test]
 fn calls_without_ids_get_unique_ones_that_their_results_find() {
-    let response = |name: &str, text: &str| json!({"functionResponse": {"name": name, "response": {"output": text}}});
+    let response =
+        |name: &str, text: &str| json!({"functionResponse": {"name": name, "response": {"output": text}}});
     let request = read_request(&json!({"contents": [
         {"role": "user", "parts": [{"text": "a"}]},
         {"role": "model", "parts": [
@@ -404,11 +467,16 @@ fn calls_without_ids_get_unique_ones_that_their_results_find() {
             response("g", "G"), response("f", "F1"), response("f", "F2"), {"functionResponse": {"id": "own", "name": "f", "response": {"x": 1.50}}},
         ]},
     ]}));
-    let ids = |turn: &Turn| turn.parts.iter().map(|part| match part {
-        Part::ToolCall(call) => call.id.clone(),
-        Part::ToolResult(result) => result.call_id.clone(),
-        other => panic!("{other:?}"),
-    }).collect::<Vec<_>>();
+    let ids = |turn: &Turn| {
+        turn.parts
+            .iter()
+            .map(|part| match part {
+                Part::ToolCall(call) => call.id.clone(),
+                Part::ToolResult(result) => result.call_id.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect::<Vec<_>>()
+    };
     assert_eq!(ids(&request.turns[1]), ["penstock_0", "penstock_1", "own", "penstock_3"]);
     assert_eq!(ids(&request.turns[2]), ["penstock_1", "penstock_0", "penstock_3", "own"]);
     assert!(write(&request).is_ok());
@@ -422,9 +490,15 @@ fn a_wrong_field_is_named_with_its_place() {
     for (body, field) in [
         (json!({"contents": [{"role": "assistant", "parts": []}]}), "contents[0].role"),
         (json!({"contents": [{"parts": [5]}]}), "contents[0].parts[0]"),
-        (json!({"contents": [{"parts": [{"functionCall": {"name": "f", "args": [1]}}]}]}), "contents[0].parts[0].functionCall"),
+        (
+            json!({"contents": [{"parts": [{"functionCall": {"name": "f", "args": [1]}}]}]}),
+            "contents[0].parts[0].functionCall",
+        ),
         (json!({"tools": [{"functionDeclarations": [{}]}]}), "tools[0].functionDeclarations[0].name"),
-        (json!({"toolConfig": {"functionCallingConfig": {"mode": "ALL"}}}), "toolConfig.functionCallingConfig.mode"),
+        (
+            json!({"toolConfig": {"functionCallingConfig": {"mode": "ALL"}}}),
+            "toolConfig.functionCallingConfig.mode",
+        ),
         (json!({"generationConfig": {"topK": "x"}}), "generationConfig.topK"),
         (json!({"generationConfig": 5}), "generationConfig"),
         (json!({"contents": {}}), "contents"),

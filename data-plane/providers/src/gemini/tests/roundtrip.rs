@@ -11,8 +11,14 @@ fn words() -> impl Strategy<Value = String> {
 }
 
 fn objects() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![any::<i64>().prop_map(Value::from), any::<bool>().prop_map(Value::from), words().prop_map(Value::from), Just(json!(0.25))];
-    let value = leaf.prop_recursive(2, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(Value::from));
+    let leaf = prop_oneof![
+        any::<i64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        words().prop_map(Value::from),
+        Just(json!(0.25))
+    ];
+    let value =
+        leaf.prop_recursive(2, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(Value::from));
     prop::collection::vec((words(), value), 0..3).prop_map(|all| Value::Object(Map::from_iter(all)))
 }
 
@@ -31,7 +37,8 @@ fn signed(mut part: Value, signature: Option<&str>) -> Value {
 fn model_parts() -> impl Strategy<Value = Value> {
     prop_oneof![
         (words(), signature()).prop_map(|(text, signature)| signed(json!({"text": text}), signature)),
-        (words(), signature()).prop_map(|(text, signature)| signed(json!({"text": text, "thought": true}), signature)),
+        (words(), signature())
+            .prop_map(|(text, signature)| signed(json!({"text": text, "thought": true}), signature)),
         words().prop_map(|code| json!({"executableCode": {"language": "PYTHON", "code": code}})),
         Just(json!({"inlineData": {"mimeType": "image/png", "data": "AA=="}})),
     ]
@@ -57,7 +64,9 @@ fn user_parts() -> impl Strategy<Value = Value> {
     prop_oneof![
         words().prop_map(|text| json!({"text": text})),
         Just(json!({"inlineData": {"mimeType": "image/jpeg", "data": "AA==", "displayName": "n"}})),
-        Just(json!({"fileData": {"mimeType": "video/mp4", "fileUri": "gs://b/v"}, "videoMetadata": {"fps": 1}})),
+        Just(
+            json!({"fileData": {"mimeType": "video/mp4", "fileUri": "gs://b/v"}, "videoMetadata": {"fps": 1}})
+        ),
         Just(json!({"inlineData": {"mimeType": "audio/L16;rate=24000", "data": "AA=="}})),
     ]
 }
@@ -76,28 +85,31 @@ fn responses() -> impl Strategy<Value = Value> {
 fn rounds() -> impl Strategy<Value = Vec<Value>> {
     let users = prop::collection::vec(user_parts(), 1..3);
     let model = prop::collection::vec(model_parts(), 1..3);
-    (users, model, calls(), prop::collection::vec(responses(), 4)).prop_map(|(users, mut model, calls, responses)| {
-        let results: Vec<Value> = calls
-            .iter()
-            .zip(responses)
-            .map(|(call, response)| {
-                let mut result = Map::new();
-                if let Some(id) = call["functionCall"].get("id") {
-                    result.insert("id".to_owned(), id.clone());
-                }
-                result.insert("name".to_owned(), call["functionCall"]["name"].clone());
-                result.insert("response".to_owned(), response);
-                json!({"functionResponse": result})
-            })
-            .collect();
-        model.extend(calls);
-        let mut round = vec![json!({"role": "user", "parts": users}), json!({"role": "model", "parts": model})];
-        if !results.is_empty() {
-            round.push(json!({"role": "user", "parts": results}));
-            round.push(json!({"role": "model", "parts": [{"text": "so"}]}));
-        }
-        round
-    })
+    (users, model, calls(), prop::collection::vec(responses(), 4)).prop_map(
+        |(users, mut model, calls, responses)| {
+            let results: Vec<Value> = calls
+                .iter()
+                .zip(responses)
+                .map(|(call, response)| {
+                    let mut result = Map::new();
+                    if let Some(id) = call["functionCall"].get("id") {
+                        result.insert("id".to_owned(), id.clone());
+                    }
+                    result.insert("name".to_owned(), call["functionCall"]["name"].clone());
+                    result.insert("response".to_owned(), response);
+                    json!({"functionResponse": result})
+                })
+                .collect();
+            model.extend(calls);
+            let mut round =
+                vec![json!({"role": "user", "parts": users}), json!({"role": "model", "parts": model})];
+            if !results.is_empty() {
+                round.push(json!({"role": "user", "parts": results}));
+                round.push(json!({"role": "model", "parts": [{"text": "so"}]}));
+            }
+            round
+        },
+    )
 }
 
 fn configs() -> impl Strategy<Value = Value> {
@@ -181,7 +193,11 @@ fn requests() -> impl Strategy<Value = Value> {
 }
 
 fn answers() -> impl Strategy<Value = Value> {
-    let candidate = (prop::collection::vec(model_parts(), 0..3), calls(), prop::sample::select(&["STOP", "MAX_TOKENS", "SPII"][..]));
+    let candidate = (
+        prop::collection::vec(model_parts(), 0..3),
+        calls(),
+        prop::sample::select(&["STOP", "MAX_TOKENS", "SPII"][..]),
+    );
     (prop::collection::vec(candidate, 1..3), any::<u32>(), any::<u32>()).prop_map(|(candidates, input, output)| {
         let candidates: Vec<Value> = candidates
             .into_iter()

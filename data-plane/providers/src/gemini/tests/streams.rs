@@ -163,8 +163,18 @@ fn thoughts_signatures_and_data_have_their_events_tr_08() {
     let events = events(&[&sse(&[frame])]);
     let kinds: Vec<&str> = events.iter().map(|event| event.split([' ', '(']).next().unwrap()).collect();
     let expected = [
-        "Start", "Reasoning", "ReasoningSignature", "Text", "ReasoningSignature", "ToolStart", "ToolArguments", "Part", "Part",
-        "Citation", "Finish", "End",
+        "Start",
+        "Reasoning",
+        "ReasoningSignature",
+        "Text",
+        "ReasoningSignature",
+        "ToolStart",
+        "ToolArguments",
+        "Part",
+        "Part",
+        "Citation",
+        "Finish",
+        "End",
     ];
     assert_eq!(kinds, expected);
     assert!(events[5].contains("penstock_req-1_0_0") && events[5].contains("Y2FsbA=="), "{}", events[5]);
@@ -189,7 +199,12 @@ fn arguments(call: u32, fragment: &'static str) -> Event<'static> {
 
 #[test]
 fn clients_get_calls_whole_and_the_usage_last() {
-    let usage = Usage { input_tokens: Some(5), output_tokens: Some(9), reasoning_tokens: Some(2), ..Usage::default() };
+    let usage = Usage {
+        input_tokens: Some(5),
+        output_tokens: Some(9),
+        reasoning_tokens: Some(2),
+        ..Usage::default()
+    };
     let signature = Signature { wire: Wire::Gemini, value: "c2ln".to_owned() };
     let responses = rewritten(&[
         start(),
@@ -210,7 +225,9 @@ fn clients_get_calls_whole_and_the_usage_last() {
         frame(json!([{"text": "hm", "thought": true}])),
         frame(json!([{"text": "", "thought": true, "thoughtSignature": "c2ln"}])),
         frame(json!([{"text": "a\n"}])),
-        frame(json!([{"functionCall": {"id": "t1", "name": "f", "args": {"k": 1}}}, {"functionCall": {"id": "t2", "name": "f", "args": {}}}])),
+        frame(
+            json!([{"functionCall": {"id": "t1", "name": "f", "args": {"k": 1}}}, {"functionCall": {"id": "t2", "name": "f", "args": {}}}]),
+        ),
         json!({
             "candidates": [{"finishReason": "STOP", "index": 0}],
             "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 14, "thoughtsTokenCount": 2},
@@ -222,7 +239,13 @@ fn clients_get_calls_whole_and_the_usage_last() {
 
 #[test]
 fn text_after_a_call_comes_after_it() {
-    let responses = rewritten(&[start(), tool(0, "t"), arguments(0, "{}"), Event::Text { choice: 0, text: "a".into() }, finish(Stop::End)]);
+    let responses = rewritten(&[
+        start(),
+        tool(0, "t"),
+        arguments(0, "{}"),
+        Event::Text { choice: 0, text: "a".into() },
+        finish(Stop::End),
+    ]);
     assert!(responses[0]["candidates"][0]["content"]["parts"][0]["functionCall"].is_object());
     assert_eq!(responses[1]["candidates"][0]["content"]["parts"][0]["text"], "a");
 }
@@ -232,7 +255,10 @@ fn a_call_that_never_became_json_is_not_made_up() {
     let events = [start(), tool(0, "t"), arguments(0, "{\"k\"")];
     let end = |stop: Stop| rewritten(&[&events[..], &[finish(stop)]].concat());
     let broken = end(Stop::ToolCalls);
-    assert_eq!((broken.len(), &broken[0]["candidates"][0]["finishReason"]), (1, &json!("MALFORMED_FUNCTION_CALL")));
+    assert_eq!(
+        (broken.len(), &broken[0]["candidates"][0]["finishReason"]),
+        (1, &json!("MALFORMED_FUNCTION_CALL"))
+    );
     let cut = end(Stop::Length);
     assert_eq!((cut.len(), &cut[0]["candidates"][0]["finishReason"]), (1, &json!("MAX_TOKENS")));
 }
@@ -242,7 +268,14 @@ fn each_candidate_keeps_its_index_tr_12() {
     let say = |choice: u32| Event::Text { choice, text: "a".into() };
     let end = |choice: u32| Event::Finish { choice, stop: Stop::End, native: "".into(), sequence: None };
     let responses = rewritten(&[start(), say(1), say(0), end(0), end(1)]);
-    let indexes = |response: &Value| response["candidates"].as_array().unwrap().iter().map(|one| one["index"].as_u64().unwrap()).collect::<Vec<_>>();
+    let indexes = |response: &Value| {
+        response["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["index"].as_u64().unwrap())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(responses.iter().map(indexes).collect::<Vec<_>>(), [vec![1], vec![0], vec![1, 0]]);
 }
 

@@ -9,7 +9,11 @@ use crate::exchange::{Dropped, Field, Media, Part, Request, Source, Unwritable};
 use crate::json::clip;
 
 /// Refuses parts that cannot be written, and names what of the others will be left out.
-pub(super) fn parts(request: &Request, target: &TargetFacts<'_>, dropped: &mut Dropped) -> Result<(), Unwritable> {
+pub(super) fn parts(
+    request: &Request,
+    target: &TargetFacts<'_>,
+    dropped: &mut Dropped,
+) -> Result<(), Unwritable> {
     for (index, turn) in request.turns.iter().enumerate() {
         if turn.name.is_some() {
             dropped.add(format!("{}.name", place(request, index)));

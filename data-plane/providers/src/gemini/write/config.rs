@@ -41,7 +41,12 @@ pub(super) fn write(
     Ok(config)
 }
 
-fn sampling(request: &Request, target: &TargetFacts<'_>, config: &mut Map<String, Value>, dropped: &mut Dropped) {
+fn sampling(
+    request: &Request,
+    target: &TargetFacts<'_>,
+    config: &mut Map<String, Value>,
+    dropped: &mut Dropped,
+) {
     let sampling = &request.sampling;
     let numbers = [
         ("temperature", "temperature", &sampling.temperature),
@@ -83,7 +88,8 @@ fn stops<'r>(
     dropped: &mut Dropped,
 ) -> Result<Vec<&'r str>, Unwritable> {
     let name = if request.wire == Wire::Gemini { "generationConfig.stopSequences" } else { "stop" };
-    let stops: Vec<&str> = request.output.stop.iter().map(String::as_str).filter(|stop| !stop.is_empty()).collect();
+    let stops: Vec<&str> =
+        request.output.stop.iter().map(String::as_str).filter(|stop| !stop.is_empty()).collect();
     if stops.len() < request.output.stop.len() {
         dropped.add(name);
     }
@@ -95,7 +101,12 @@ fn stops<'r>(
     Ok(stops)
 }
 
-fn format(request: &Request, target: &TargetFacts<'_>, config: &mut Map<String, Value>, dropped: &mut Dropped) {
+fn format(
+    request: &Request,
+    target: &TargetFacts<'_>,
+    config: &mut Map<String, Value>,
+    dropped: &mut Dropped,
+) {
     let mut kind = |kind: &str| config.insert("responseMimeType".to_owned(), kind.into());
     match &request.output.format {
         None => {}

@@ -31,7 +31,11 @@ impl<'a> Writer<'a> {
                 _ => self.user_turn(turn, &calls)?,
             };
             calls.clear();
-            calls.extend(turn.parts.iter().filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None }));
+            calls.extend(
+                turn.parts
+                    .iter()
+                    .filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None }),
+            );
             let role = if turn.role == Role::Assistant { "model" } else { "user" };
             match contents.last_mut().filter(|last| last.role == Some(role)) {
                 _ if parts.is_empty() => {}
@@ -83,20 +87,22 @@ impl<'a> Writer<'a> {
         match (reasoning.text.as_str(), own) {
             ("", None) => {}
             // The signature of a text, which streams report after it.
-            ("", Some(own)) if self.request.wire != Wire::Gemini => {
-                match pieces.last_mut() {
-                    Some(Piece::Made(part)) if part.text.is_some() && part.thought_signature.is_none() => {
-                        part.thought_signature = Some(own.into());
-                    }
-                    _ => pieces.push(Piece::text("", Some(own.into()))),
+            ("", Some(own)) if self.request.wire != Wire::Gemini => match pieces.last_mut() {
+                Some(Piece::Made(part)) if part.text.is_some() && part.thought_signature.is_none() => {
+                    part.thought_signature = Some(own.into());
                 }
-            }
+                _ => pieces.push(Piece::text("", Some(own.into()))),
+            },
             (text, own) => pieces.push(Piece::thought(text, own.map(Into::into))),
         }
     }
 
     fn user_turn(&self, turn: &'a Turn, calls: &[&'a ToolCall]) -> Result<Vec<Piece<'a>>, Unwritable> {
-        let results: Vec<&ToolResult> = turn.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None }).collect();
+        let results: Vec<&ToolResult> = turn
+            .parts
+            .iter()
+            .filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
+            .collect();
         let mut pieces = Vec::with_capacity(turn.parts.len());
         let mut beside = Vec::new();
         for call in calls {
@@ -143,7 +149,8 @@ impl<'a> Writer<'a> {
     fn plain(&self, part: &'a Part) -> Result<Option<Piece<'a>>, Unwritable> {
         Ok(match part {
             Part::Text(text) => {
-                let signature = text.signature.as_ref().and_then(|signature| signature.for_wire(Wire::Gemini));
+                let signature =
+                    text.signature.as_ref().and_then(|signature| signature.for_wire(Wire::Gemini));
                 let says = !text.text.is_empty() || signature.is_some();
                 says.then(|| Piece::text(&text.text, signature.map(Into::into)))
             }
@@ -158,7 +165,9 @@ impl<'a> Writer<'a> {
                 }
                 part.map(|part| Piece::Made(Box::new(part)))
             }
-            Part::Audio(media) | Part::File(media) => OutPart::media(media).map(|part| Piece::Made(Box::new(part))),
+            Part::Audio(media) | Part::File(media) => {
+                OutPart::media(media).map(|part| Piece::Made(Box::new(part)))
+            }
             Part::Refusal(text) => (!text.is_empty()).then(|| Piece::text(text, None)),
             Part::Other { wire: Wire::Gemini, value } => Some(Piece::AsCame(value)),
             Part::Other { .. } | Part::Reasoning(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,

@@ -95,20 +95,40 @@ mod tests {
 
     #[test]
     fn each_generation_is_told_in_its_own_words() {
-        let asked = |effort: &str| ReasoningRequest { effort: Some(effort.to_owned()), ..ReasoningRequest::default() };
+        let asked = |effort: &str| ReasoningRequest {
+            effort: Some(effort.to_owned()),
+            ..ReasoningRequest::default()
+        };
         let request = Request::new(Wire::Openai);
         let thinking = |effort: &str, model: &str| thinking(&request, &asked(effort), model).unwrap();
-        assert_eq!(thinking("medium", "gemini-2.5-pro"), json!({"thinkingBudget": 8192, "includeThoughts": true}));
-        assert_eq!(thinking("medium", "gemini-3.8-flash"), json!({"thinkingLevel": "MEDIUM", "includeThoughts": true}));
-        assert_eq!(thinking("xhigh", "models/gemini-3-pro"), json!({"thinkingLevel": "HIGH", "includeThoughts": true}));
+        assert_eq!(
+            thinking("medium", "gemini-2.5-pro"),
+            json!({"thinkingBudget": 8192, "includeThoughts": true})
+        );
+        assert_eq!(
+            thinking("medium", "gemini-3.8-flash"),
+            json!({"thinkingLevel": "MEDIUM", "includeThoughts": true})
+        );
+        assert_eq!(
+            thinking("xhigh", "models/gemini-3-pro"),
+            json!({"thinkingLevel": "HIGH", "includeThoughts": true})
+        );
         assert_eq!(thinking("none", "gemini-2.5-flash"), json!({"thinkingBudget": 0}));
         assert_eq!(thinking("none", "gemini-3-flash"), json!({"thinkingLevel": "MINIMAL"}));
-        assert_eq!(thinking("minimal", "gemini-3-pro"), json!({"thinkingLevel": "LOW", "includeThoughts": true}));
+        assert_eq!(
+            thinking("minimal", "gemini-3-pro"),
+            json!({"thinkingLevel": "LOW", "includeThoughts": true})
+        );
     }
 
     #[test]
     fn a_budget_and_visibility_go_as_they_are() {
-        let asked = ReasoningRequest { enabled: Some(true), budget_tokens: Some(500), visible: Some(false), effort: None };
+        let asked = ReasoningRequest {
+            enabled: Some(true),
+            budget_tokens: Some(500),
+            visible: Some(false),
+            effort: None,
+        };
         let request = Request::new(Wire::Gemini);
         let config = thinking(&request, &asked, "gemini-3-pro");
         assert_eq!(config, Some(json!({"thinkingBudget": 500, "includeThoughts": false})));
