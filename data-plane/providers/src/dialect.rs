@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use penstock_model::Usage;
-use penstock_model::vendor::{MaxTokens, Vendor, Wire};
+use penstock_model::vendor::{Call, MaxTokens, Vendor, Wire};
 
 use crate::exchange::{Answer, Event, Field, Request, Unwritable, Written};
 use crate::openai::error_body::VendorError;
@@ -25,6 +25,11 @@ pub struct TargetFacts<'a> {
 
 /// A wire dialect as services speak it.
 pub trait Dialect: Sync {
+    /// The call that carries `request`: the one of the wire, but where a service has several for conversations.
+    fn call(&self, request: &Request, target: &TargetFacts<'_>) -> Call {
+        target.vendor.wire.call(request.stream)
+    }
+
     /// Writes `request` for a target.
     ///
     /// # Errors
@@ -132,7 +137,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
 
         Wire::Cohere => Some(&crate::cohere::Cohere),
 
-        Wire::Dashscope => None,
+        Wire::Dashscope => Some(&crate::dashscope::Dashscope),
 
         Wire::Ollama => Some(&crate::ollama::Ollama),
     }

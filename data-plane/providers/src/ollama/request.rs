@@ -110,7 +110,7 @@ pub(super) fn write(request: &Request, target: &TargetFacts<'_>) -> Result<Writt
         model: target.model,
         messages: messages(request, target, &mut dropped)?,
         stream: request.stream,
-        think: request.reasoning.as_ref().and_then(|reasoning| think(reasoning, &mut dropped)),
+        think: request.reasoning.as_ref().and_then(|reasoning| think(reasoning, target.model, &mut dropped)),
         format: match &request.output.format {
             None | Some(Format::Text) => None,
             Some(Format::JsonObject) => Some(FormatField::Json("json")),
@@ -141,28 +141,29 @@ fn options<'a>(request: &'a Request, target: &TargetFacts<'_>) -> Result<Option<
     Ok(Some(options).filter(|options| *options != Options::default()))
 }
 
-/// `think` is a switch or one of three levels; models that know no levels take a level as "on".
-fn think(reasoning: &ReasoningRequest, dropped: &mut Dropped) -> Option<Think> {
-    if reasoning.enabled == Some(false) || reasoning.budget_tokens == Some(0) {
+/// `think` is a switch, and for the models of OpenAI's `gpt-oss` one of three levels. Others refuse levels they do not know.
+fn think(reasoning: &ReasoningRequest, model: &str, dropped: &mut Dropped) -> Option<Think> {
+    let effort = reasoning.effort.as_deref();
+    if reasoning.enabled == Some(false) || reasoning.budget_tokens == Some(0) || effort == Some("none") {
         return Some(Think::Switch(false));
     }
     if reasoning.budget_tokens.is_some() {
         dropped.add("thinking.budget_tokens");
     }
-    match reasoning.effort.as_deref() {
-        Some("none") => Some(Think::Switch(false)),
-        Some("minimal" | "low") => Some(Think::Level("low")),
-        Some("medium") => Some(Think::Level("medium")),
-        Some("high" | "xhigh" | "max") => Some(Think::Level("high")),
-        Some(_) => {
-            dropped.add("reasoning_effort");
-            Some(Think::Switch(true))
-        }
-        None if reasoning.enabled == Some(true) || reasoning.budget_tokens.is_some() => {
-            Some(Think::Switch(true))
-        }
-        None => None,
+    let level = match effort {
+        Some("minimal" | "low") => Some("low"),
+        Some("medium") => Some("medium"),
+        Some("high" | "xhigh" | "max") => Some("high"),
+        _ => None,
+    };
+    if let Some(level) = level.filter(|_| model.contains("gpt-oss")) {
+        return Some(Think::Level(level));
     }
+    if effort.is_some() {
+        dropped.add("reasoning_effort");
+    }
+    let on = reasoning.enabled == Some(true) || reasoning.budget_tokens.is_some() || effort.is_some();
+    on.then_some(Think::Switch(true))
 }
 
 fn offered_tools<'a>(request: &'a Request, dropped: &mut Dropped) -> Result<Vec<Tool<'a>>, Unwritable> {

@@ -225,17 +225,22 @@ fn thoughts_go_back_but_not_those_of_another_vendor_tr_08() {
 
 #[test]
 fn thinking_is_switched_by_effort_by_budget_or_outright() {
-    let think = |reasoning: ReasoningRequest| {
+    let think_of = |model: &str, reasoning: ReasoningRequest| {
         let mut request = request(vec![user(Part::text("a"))]);
         request.reasoning = Some(reasoning);
-        let (body, dropped) = OLLAMA.written(&request);
-        (body.get("think").cloned(), dropped)
+        let target = TargetFacts { model, ..OLLAMA.target() };
+        let written = Ollama.write_request(&request, &target).unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&written.body).unwrap();
+        (body.get("think").cloned(), written.dropped.to_string())
     };
+    let think = |reasoning| think_of("gpt-oss:20b", reasoning);
     let effort = |effort: &str| ReasoningRequest { effort: Some(effort.to_owned()), ..Default::default() };
     assert_eq!(think(effort("minimal")), (Some(json!("low")), String::new()));
     assert_eq!(think(effort("medium")), (Some(json!("medium")), String::new()));
     assert_eq!(think(effort("none")), (Some(json!(false)), String::new()));
     assert_eq!(think(effort("wild")), (Some(json!(true)), "reasoning_effort".to_owned()));
+    let others = think_of("qwen3", effort("medium"));
+    assert_eq!(others, (Some(json!(true)), "reasoning_effort".to_owned()));
     let budget = ReasoningRequest { budget_tokens: Some(1024), ..Default::default() };
     assert_eq!(think(budget), (Some(json!(true)), "thinking.budget_tokens".to_owned()));
     assert_eq!(think(ReasoningRequest { enabled: Some(false), ..Default::default() }).0, Some(json!(false)));
