@@ -129,7 +129,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
 
         Wire::OpenaiResponses => None,
 
-        Wire::Anthropic => None,
+        Wire::Anthropic => Some(&crate::anthropic::Anthropic),
 
         Wire::Gemini => Some(&crate::gemini::Gemini),
 
@@ -151,7 +151,7 @@ pub fn protocol(wire: Wire) -> Option<&'static dyn Protocol> {
 
         Wire::OpenaiResponses => Some(&crate::responses::Responses),
 
-        Wire::Anthropic => None,
+        Wire::Anthropic => Some(&crate::anthropic::Anthropic),
 
         Wire::Gemini => Some(&crate::gemini::Gemini),
 

@@ -149,6 +149,18 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     Ok(raw.strip_suffix(".0").unwrap_or(raw).parse().ok())
 }
 
+/// The same where any other value but `null` is an error.
+pub(crate) fn strict_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Cow<'de, str>>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    match JsonStr::new(raw) {
+        Some(text) => Ok(Some(text.decode())),
+        None if raw.get() == "null" => Ok(None),
+        None => Err(serde::de::Error::custom("a string was expected")),
+    }
+}
+
 /// The input from the value on, when `after_key` (what follows a member's name and its closing quote) starts with a
 /// colon.
 pub(crate) fn member_value(after_key: &[u8]) -> Option<&[u8]> {

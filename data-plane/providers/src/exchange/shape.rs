@@ -106,6 +106,21 @@ pub fn place(request: &Request, index: usize) -> String {
     }
 }
 
+/// Where a part stands in the client's body, for errors about it.
+#[must_use]
+pub fn locate(request: &Request, part: &Part) -> String {
+    let list = if request.wire == Wire::Gemini { "parts" } else { "content" };
+    let holds = |other: &Part| match other {
+        Part::ToolResult(result) => other == part || result.parts.contains(part),
+        _ => other == part,
+    };
+    let mut places = request.turns.iter().enumerate().filter_map(|(index, turn)| {
+        let inner = turn.parts.iter().position(holds)?;
+        Some(format!("{}.{list}[{inner}]", place(request, index)))
+    });
+    places.next().unwrap_or_else(|| "messages".to_owned())
+}
+
 fn is_instruction(role: Role) -> bool {
     matches!(role, Role::System | Role::Developer)
 }
