@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 pub(crate) const CREATED: u64 = 1_760_000_000;
 
 /// Filler after the name and the digest. None needs escaping in JSON.
-const WORDS: [&str; 16] = [
+pub(crate) const WORDS: [&str; 16] = [
     " water", " turns", " the", " wheel", " while", " gates", " open", " and", " close", " so", " that",
     " no", " drop", " is", " lost", " again",
 ];

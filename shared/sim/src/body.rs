@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 use crate::answer::{Events, Step};
+use crate::speech::Frames;
 use crate::stats::{Counters, Ending};
 
 /// Why hyper is told to drop a connection.
@@ -118,7 +119,7 @@ impl Pace {
 }
 
 /// What happens in the middle of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HalfWay {
     /// Nothing: it goes on to its end.
     GoOn,
@@ -128,12 +129,59 @@ pub(crate) enum HalfWay {
     Break,
     /// Silence.
     Stall,
+    /// These bytes, which say that something failed, and then it ends.
+    Fail(Bytes),
+    /// The end, after something failed.
+    Over,
+}
+
+/// The events of a streamed answer.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Made one at a time, as fast as can be.
+    Chat(Events),
+    /// Made in advance.
+    Frames(Frames),
+}
+
+impl Source {
+    fn tokens(&self) -> u32 {
+        match self {
+            Self::Chat(events) => events.tokens(),
+            Self::Frames(frames) => frames.tokens(),
+        }
+    }
+
+    /// The number of the token that comes next, if one does.
+    fn next_token(&self) -> Option<u32> {
+        match self {
+            Self::Chat(events) => match events.next_step() {
+                Step::Token(token) => Some(token),
+                _ => None,
+            },
+            Self::Frames(frames) => frames.next_token(),
+        }
+    }
+
+    fn next_event(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Chat(events) => events.next_event(),
+            Self::Frames(frames) => frames.next_event(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Chat(events) => events.next_step() == Step::End,
+            Self::Frames(frames) => frames.is_over(),
+        }
+    }
 }
 
 /// A streamed answer.
 #[derive(Debug)]
 pub(crate) struct StreamBody {
-    events: Events,
+    events: Source,
     half_way: HalfWay,
     pace: Pace,
     start: Instant,
@@ -143,32 +191,39 @@ pub(crate) struct StreamBody {
 }
 
 impl StreamBody {
-    pub(crate) fn new(events: Events, pace: Pace, half_way: HalfWay, call: Call) -> Self {
+    pub(crate) fn new(events: Source, pace: Pace, half_way: HalfWay, call: Call) -> Self {
         Self { events, half_way, pace, start: Instant::now(), timer: None, paused: false, call }
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        if let Step::Token(token) = self.events.next_step() {
+        if let Some(token) = self.events.next_token() {
             if token >= self.events.tokens().div_ceil(2) && self.half_way != HalfWay::GoOn {
                 return self.stop(cx);
             }
             ready!(self.poll_due(token, cx));
         }
         let event = self.events.next_event();
-        if self.events.next_step() == Step::End {
+        if self.events.is_over() {
             self.call.ended(Ending::Ok);
         }
         Poll::Ready(event.map(|event| Ok(Frame::data(event))))
     }
 
     fn stop(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        match self.half_way {
+        match &mut self.half_way {
             // Until the caller loses patience: no waker is kept, hyper drops the body when the connection ends.
             HalfWay::Stall => Poll::Pending,
             HalfWay::Break => {
                 self.call.ended(Ending::Truncated);
                 break_off(&mut self.paused, cx).map(Some)
             }
+            HalfWay::Fail(error) => {
+                let error = std::mem::take(error);
+                self.half_way = HalfWay::Over;
+                self.call.ended(Ending::ServerError);
+                Poll::Ready(Some(Ok(Frame::data(error))))
+            }
+            HalfWay::Over => Poll::Ready(None),
             HalfWay::End | HalfWay::GoOn => {
                 self.call.ended(Ending::Truncated);
                 Poll::Ready(None)

@@ -6,18 +6,23 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use crate::dialect::Dialect;
+
 /// One simulated service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceConfig {
     /// Its name; every answer begins with it.
     pub name: String,
+    /// What it speaks.
+    pub dialect: Dialect,
     /// Where it listens. Port 0 takes a free one.
     pub listen: SocketAddr,
     /// All its draws follow from this and the number of the request.
     pub seed: u64,
     /// Models that it has. Any other is 404.
     pub models: Vec<String>,
-    /// The bearer key it wants; without one it takes any call.
+    /// The key it wants, in whichever header its dialect has for it; without one it takes any. Only the OpenAI-shaped
+    /// and Ollama take a call without a key then.
     pub api_key: Option<String>,
     /// Wait before the answer begins, besides `first_token`.
     pub latency: Latency,
@@ -45,6 +50,7 @@ impl ServiceConfig {
         Self {
             models: vec![name.clone()],
             name,
+            dialect: Dialect::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             seed: 0,
             api_key: None,

@@ -33,6 +33,9 @@ pub struct Fault {
     /// Reports an error inside a stream, before its first token.
     #[serde(skip_serializing_if = "is_false")]
     pub stream_error: bool,
+    /// Reports an error half-way through a stream.
+    #[serde(skip_serializing_if = "is_false")]
+    pub late_error: bool,
     /// Answers with something that is not the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub garbage: Option<Garbage>,
@@ -64,7 +67,7 @@ pub enum Truncate {
 /// Why a fault could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "cannot read fault `{part}`: {reason}; known are latency=2s, errors=0.9, status=429, retry_after=7, hang, reset, stall, stream_error, garbage[=body|http], truncate[=clean|abort], clear"
+    "cannot read fault `{part}`: {reason}; known are latency=2s, errors=0.9, status=429, retry_after=7, hang, reset, stall, stream_error, late_error, garbage[=body|http], truncate[=clean|abort], clear"
 )]
 pub struct InvalidFault {
     /// The part that is wrong.
@@ -106,6 +109,7 @@ impl Fault {
             ("reset", None) => self.reset = true,
             ("stall", None) => self.stall = true,
             ("stream_error", None) => self.stream_error = true,
+            ("late_error", None) => self.late_error = true,
             ("garbage", None | Some("body")) => self.garbage = Some(Garbage::Body),
             ("garbage", Some("http")) => self.garbage = Some(Garbage::Http),
             ("truncate", None | Some("clean")) => self.truncate = Some(Truncate::Clean),
@@ -180,7 +184,7 @@ mod tests {
         let json = serde_json::to_string(&fault).unwrap();
         assert_eq!(json, r#"{"latency":"2s","errors":0.9,"status":429,"retry_after":7}"#);
         assert_eq!(serde_json::from_str::<Fault>(&json).unwrap(), fault);
-        let all = Fault::parse("hang,reset,stall,stream_error,garbage,truncate=abort").unwrap();
+        let all = Fault::parse("hang,reset,stall,stream_error,late_error,garbage,truncate=abort").unwrap();
         let json = serde_json::to_string(&all).unwrap();
         assert_eq!(serde_json::from_str::<Fault>(&json).unwrap(), all);
         assert_eq!(Fault::parse("garbage=http").unwrap().garbage, Some(Garbage::Http));

@@ -16,6 +16,8 @@ pub(crate) struct Rejection {
     pub(crate) message: String,
     /// Seconds for `retry-after`.
     pub(crate) retry_after: Option<u32>,
+    /// The code of vendors that are not OpenAI, where the status does not say which.
+    pub(crate) vendor_code: Option<&'static str>,
 }
 
 impl Rejection {
@@ -25,7 +27,18 @@ impl Rejection {
         code: Option<&'static str>,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, kind, code, param: None, message: message.into(), retry_after: None }
+        Self { status, kind, code, param: None, message: message.into(), retry_after: None, vendor_code: None }
+    }
+
+    /// In the words of a vendor that is not OpenAI; its error shape adds what follows from the status.
+    pub(crate) fn plain(status: u16, message: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, "invalid_request_error", None, message)
+    }
+
+    /// The same with the vendor's code.
+    pub(crate) fn coded(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        Self { vendor_code: Some(code), ..Self::plain(status, message) }
     }
 
     /// 400 for the whole request.

@@ -18,6 +18,8 @@ pub(crate) struct ChatRequest<'a> {
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
     pub(crate) max_tokens: Option<u32>,
+    /// Texts only, and nothing asked for that changes what the answer is like.
+    pub(crate) plain: bool,
 }
 
 #[derive(Deserialize)]
@@ -44,6 +46,37 @@ struct Body<'a> {
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
     user: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response_format: Option<&'a RawValue>,
+    #[serde(borrow)]
+    stop: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning_effort: Option<&'a RawValue>,
+    #[serde(borrow)]
+    enable_thinking: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_choice: Option<&'a RawValue>,
+    #[serde(borrow)]
+    parallel_tool_calls: Option<&'a RawValue>,
+}
+
+impl Body<'_> {
+    /// Is none of the fields there that change what the answer is like?
+    fn is_plain(&self) -> bool {
+        let special = [
+            self.tools,
+            self.response_format,
+            self.stop,
+            self.reasoning_effort,
+            self.enable_thinking,
+            self.thinking,
+            self.tool_choice,
+            self.parallel_tool_calls,
+        ];
+        special.iter().all(Option::is_none)
+    }
 }
 
 #[derive(Deserialize)]
@@ -107,7 +140,7 @@ pub(crate) fn chat<'a>(body: &'a [u8], models: &[String]) -> Result<ChatRequest<
     let body: Body<'a> = parse(body)?;
     let model = model(body.model, models)?;
     let messages = body.messages.ok_or_else(|| Rejection::missing("messages"))?;
-    check_messages(messages)?;
+    let plain = check_messages(messages)? && body.is_plain();
     let stream = typed("stream", body.stream)?.unwrap_or(false);
     let options: Option<StreamOptions> = typed("stream_options", body.stream_options)?;
     if options.is_some() && !stream {
@@ -126,7 +159,7 @@ pub(crate) fn chat<'a>(body: &'a [u8], models: &[String]) -> Result<ChatRequest<
     typed::<String>("user", body.user)?;
     let include_usage = options.and_then(|options| options.include_usage).unwrap_or(false);
     let max_tokens = max_tokens(body.max_tokens, body.max_completion_tokens)?;
-    Ok(ChatRequest { model, messages: messages.get(), stream, include_usage, max_tokens })
+    Ok(ChatRequest { model, messages: messages.get(), stream, include_usage, max_tokens, plain })
 }
 
 fn max_tokens(old: Option<&RawValue>, new: Option<&RawValue>) -> Result<Option<u32>, Rejection> {
@@ -158,12 +191,14 @@ fn range(param: &'static str, value: Option<&RawValue>, from: f64, to: f64) -> R
     }
 }
 
-fn check_messages(messages: &RawValue) -> Result<(), Rejection> {
+/// Are all of them plain texts?
+fn check_messages(messages: &RawValue) -> Result<bool, Rejection> {
     let messages: Vec<Message<'_>> = typed("messages", Some(messages))?.unwrap_or_default();
     if messages.is_empty() {
         let message = "Invalid 'messages': empty array.";
         return Err(Rejection::param("messages", Some("empty_array"), message));
     }
+    let mut plain = true;
     for (index, message) in messages.iter().enumerate() {
         let fail = |field: &str, what: &str| {
             let param = format!("messages[{index}].{field}");
@@ -177,6 +212,9 @@ fn check_messages(messages: &RawValue) -> Result<(), Rejection> {
         if role == "tool" && message.tool_call_id.is_none() {
             return fail("tool_call_id", "a tool message names the call that it answers");
         }
+        plain &= role != "tool"
+            && message.tool_calls.is_none()
+            && message.content.is_some_and(|content| content.get().starts_with('"'));
         match message.content {
             None if role == "assistant" && message.tool_calls.is_some() => {}
             None => return fail("content", "expected a string or an array of parts, got null"),
@@ -185,7 +223,7 @@ fn check_messages(messages: &RawValue) -> Result<(), Rejection> {
             Some(_) => return fail("content", "expected a string or an array of parts"),
         }
     }
-    Ok(())
+    Ok(plain)
 }
 
 fn parts_are_good(content: &RawValue) -> bool {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, request::Parts};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -14,15 +14,21 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::answer::{Answer, Events, digest};
-use crate::body::{Broken, Call, HalfWay, Pace, SimBody, StreamBody};
+use crate::answer::{Answer, digest};
+use crate::auth;
+use crate::body::{Broken, Call, HalfWay, Pace, SimBody, Source, StreamBody};
 use crate::config::ServiceConfig;
+use crate::dialect::{Dialect, Endpoint, Route};
 use crate::embeddings;
 use crate::fault::{Fault, Garbage, Truncate};
 use crate::io::{Farewell, Link};
 use crate::reject::Rejection;
 use crate::reply;
 use crate::request::{self, ChatRequest};
+use crate::script::{Script, Speaker};
+use crate::shape::Shape;
+use crate::speech::openai::Chat;
+use crate::speech::{self, Frames, Plain, Speech};
 use crate::stats::{CapturedRequest, Counters, Ending};
 
 /// Largest body of a control call.
@@ -43,12 +49,6 @@ pub(crate) struct Service {
     models: Bytes,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Endpoint {
-    Chat,
-    Embeddings,
-}
-
 /// Why a call gets no answer.
 enum Stop {
     Reject(Rejection),
@@ -63,10 +63,10 @@ impl From<Rejection> for Stop {
 
 /// The answer to a call.
 enum Reply {
-    Whole(Bytes),
+    Whole(Plain),
     /// Instead of the answer: not what was asked for.
     Faulty(Response<SimBody>, Ending),
-    Stream(Events),
+    Stream { events: Source, content_type: HeaderValue, half_way: HalfWay },
 }
 
 /// A call on its way through the service.
@@ -74,7 +74,14 @@ struct Work {
     number: u64,
     fault: Fault,
     rng: Pcg64Mcg,
+    parts: Parts,
     body: Bytes,
+}
+
+impl Work {
+    fn incoming<'a>(&'a self, config: &'a ServiceConfig, model: Option<&'a str>) -> speech::Incoming<'a> {
+        speech::Incoming { config, parts: &self.parts, body: &self.body, model }
+    }
 }
 
 impl Service {
@@ -113,17 +120,22 @@ impl Service {
         link: Link,
     ) -> Result<Response<SimBody>, Broken> {
         match (request.method(), request.uri().path()) {
-            (&Method::POST, "/v1/chat/completions") => self.work(request, link, Endpoint::Chat).await,
-            (&Method::POST, "/v1/embeddings") => self.work(request, link, Endpoint::Embeddings).await,
-            (&Method::GET, "/v1/models") => Ok(match self.authorize(request.headers()) {
-                Ok(()) => reply::json(self.models.clone()),
-                Err(rejection) => reply::rejection(&rejection),
-            }),
             (&Method::GET, "/health") => Ok(reply::json(Bytes::from_static(b"{\"status\":\"ok\"}"))),
             (&Method::GET, "/sim/stats") => Ok(reply::serialized(&self.counters.read())),
             (&Method::GET, "/sim/fault") => Ok(reply::serialized(&self.fault())),
             (&Method::POST, "/sim/fault") => Ok(self.control(request).await),
-            (method, path) => Ok(reply::rejection(&Rejection::unknown_path(method, path))),
+            (method, _) => match self.config.dialect.route(method, request.uri()) {
+                Ok(Route { endpoint: Endpoint::Models, .. }) => Ok(self.list_models(request)),
+                Ok(route) => self.work(request, link, route).await,
+                Err(rejection) => Ok(reply::rejection(&rejection, self.config.dialect.shape())),
+            },
+        }
+    }
+
+    fn list_models(&self, request: Request<Incoming>) -> Response<SimBody> {
+        match auth::authorize(&self.config, &request.into_parts().0, b"") {
+            Ok(()) => reply::json(self.models.clone()),
+            Err(rejection) => reply::rejection(&rejection, self.config.dialect.shape()),
         }
     }
 
@@ -131,7 +143,7 @@ impl Service {
     async fn control(&self, request: Request<Incoming>) -> Response<SimBody> {
         let body = match read_body(request.into_body(), MAX_CONTROL_BODY).await {
             Ok(body) => body,
-            Err(_) => return reply::rejection(&Rejection::too_large(MAX_CONTROL_BODY)),
+            Err(_) => return reply::rejection(&Rejection::too_large(MAX_CONTROL_BODY), Shape::Openai),
         };
         let fault: Result<Fault, String> = serde_json::from_slice(&body).map_err(|error| error.to_string());
         match fault.and_then(|fault| fault.check().map(|()| fault).map_err(|error| error.to_string())) {
@@ -140,7 +152,7 @@ impl Service {
                 self.set_fault(fault);
                 reply::serialized(&self.fault())
             }
-            Err(reason) => reply::rejection(&Rejection::request(reason)),
+            Err(reason) => reply::rejection(&Rejection::request(reason), Shape::Openai),
         }
     }
 
@@ -149,36 +161,31 @@ impl Service {
         &self,
         request: Request<Incoming>,
         link: Link,
-        endpoint: Endpoint,
+        route: Route,
     ) -> Result<Response<SimBody>, Broken> {
         let (mut call, number) = Call::begin(&self.counters);
         let fault = self.fault();
-        let half_way = match (fault.truncate, fault.stall) {
-            (Some(Truncate::Abort), _) => HalfWay::Break,
-            (Some(Truncate::Clean), _) => HalfWay::End,
-            (None, true) => HalfWay::Stall,
-            (None, false) => HalfWay::GoOn,
-        };
-        match self.answer(&mut call, number, fault, request, &link, endpoint).await {
-            Ok(Reply::Whole(body)) if matches!(half_way, HalfWay::Break | HalfWay::End) => {
+        let cut = fault.truncate.is_some();
+        match self.answer(&mut call, number, fault, request, &link, &route).await {
+            Ok(Reply::Whole(Plain { content_type, body })) if cut => {
                 call.ended(Ending::Truncated);
-                Ok(reply::short(&body))
+                Ok(reply::short(content_type, &body))
             }
-            Ok(Reply::Whole(body)) => {
+            Ok(Reply::Whole(Plain { content_type, body })) => {
                 call.ended(Ending::Ok);
-                Ok(reply::json(body))
+                Ok(reply::typed(content_type, SimBody::Whole(body)))
             }
             Ok(Reply::Faulty(response, ending)) => {
                 call.ended(ending);
                 Ok(response)
             }
-            Ok(Reply::Stream(events)) => {
+            Ok(Reply::Stream { events, content_type, half_way }) => {
                 let body = StreamBody::new(events, self.pace(), half_way, call);
-                Ok(reply::events(SimBody::Stream(Box::new(body))))
+                Ok(reply::typed(content_type, SimBody::Stream(Box::new(body))))
             }
             Err(Stop::Reject(rejection)) => {
                 call.ended(Ending::of_status(rejection.status.as_u16()));
-                Ok(reply::rejection(&rejection))
+                Ok(reply::rejection(&rejection, route.shape))
             }
             Err(Stop::Break(ending)) => {
                 call.ended(ending);
@@ -194,7 +201,7 @@ impl Service {
         fault: Fault,
         request: Request<Incoming>,
         link: &Link,
-        endpoint: Endpoint,
+        route: &Route,
     ) -> Result<Reply, Stop> {
         let (parts, body) = request.into_parts();
         let body = read_body(body, self.config.max_body).await?;
@@ -203,41 +210,95 @@ impl Service {
             *self.counters.last_request.lock().expect("no holder panics") = Some(captured);
         }
         let seed = self.config.seed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut work = Work { number, fault, rng: Pcg64Mcg::seed_from_u64(seed), body };
-        self.authorize(&parts.headers)?;
-        check_content_type(&parts)?;
+        let mut work = Work { number, fault, rng: Pcg64Mcg::seed_from_u64(seed), parts, body };
+        auth::authorize(&self.config, &work.parts, &work.body)?;
+        check_content_type(&work.parts, route)?;
         self.misbehave(&mut work, link).await?;
-        match endpoint {
+        match route.endpoint {
             Endpoint::Chat => self.chat(call, work).await,
-            Endpoint::Embeddings => self.embeddings(call, work).await,
+            Endpoint::Embeddings => {
+                let answer = embeddings::answer(&work.body, &self.config.models)?;
+                self.directly(call, work, Plain { content_type: reply::JSON, body: answer }).await
+            }
+            Endpoint::Speech(speech) => self.speak(call, work, speech, route.model.as_deref()).await,
+            Endpoint::Direct(answer) => {
+                let answer = answer(&work.incoming(&self.config, route.model.as_deref()))?;
+                self.directly(call, work, answer).await
+            }
+            Endpoint::Models => Err(Rejection::unknown_path(&work.parts.method, work.parts.uri.path()).into()),
         }
     }
 
+    /// OpenAI's chat. What asks for nothing special is read and answered the short way.
     async fn chat(&self, call: &mut Call, mut work: Work) -> Result<Reply, Stop> {
         let body = work.body.clone();
         let request = request::chat(&body, &self.config.models)?;
+        if !request.plain || self.config.dialect == Dialect::OpenaiStrict {
+            return self.speak(call, work, &Chat, None).await;
+        }
         call.slot = self.take_slot().await?;
         self.wait(self.latency(&mut work)).await;
         if work.fault.stream_error && request.stream {
             return Ok(Reply::Faulty(reply::error_event(), Ending::ServerError));
         }
         if work.fault.garbage.is_some() {
-            return Ok(Reply::Faulty(reply::garbage(request.stream), Ending::Garbage));
+            let content_type = if request.stream { reply::EVENTS } else { reply::JSON };
+            return Ok(Reply::Faulty(reply::garbage(content_type), Ending::Garbage));
         }
         let answer = self.compose(&request, work.number);
         if request.stream {
-            return Ok(Reply::Stream(answer.into_events(request.include_usage)));
+            let events = Source::Chat(answer.into_events(request.include_usage));
+            let half_way = half_way(&work.fault, &Chat);
+            return Ok(Reply::Stream { events, content_type: reply::EVENTS, half_way });
         }
         self.wait(self.pace().due(answer.tokens - 1)).await;
-        Ok(Reply::Whole(answer.completion()))
+        Ok(Reply::Whole(Plain { content_type: reply::JSON, body: answer.completion() }))
     }
 
-    async fn embeddings(&self, call: &mut Call, mut work: Work) -> Result<Reply, Stop> {
-        let answer = embeddings::answer(&work.body, &self.config.models)?;
+    /// A conversation in any dialect.
+    async fn speak(
+        &self,
+        call: &mut Call,
+        mut work: Work,
+        speech: &'static dyn Speech,
+        model: Option<&str>,
+    ) -> Result<Reply, Stop> {
+        let asked = speech.check(&work.incoming(&self.config, model))?;
+        call.slot = self.take_slot().await?;
+        self.wait(self.latency(&mut work)).await;
+        let stream = asked.stream;
+        let content_type = if stream { speech.stream_type() } else { reply::JSON };
+        if work.fault.garbage.is_some() {
+            return Ok(Reply::Faulty(reply::garbage(content_type), Ending::Garbage));
+        }
+        let speaker = Speaker {
+            service: &self.config.name,
+            answer_tokens: self.config.answer_tokens.max(1),
+            number: work.number,
+        };
+        let script = Script::write(asked, speaker);
+        if stream {
+            let mut frames = speech.stream(&script);
+            if work.fault.stream_error {
+                let head = frames.into_iter().take_while(|frame| !frame.token).map(|frame| frame.bytes);
+                let error = speech.broken(&Rejection::failure(503, None));
+                let body = SimBody::Whole(head.chain([error]).collect::<Vec<_>>().concat().into());
+                return Ok(Reply::Faulty(reply::typed(content_type, body), Ending::ServerError));
+            }
+            frames.retain(|frame| !frame.bytes.is_empty());
+            let half_way = half_way(&work.fault, speech);
+            return Ok(Reply::Stream { events: Source::Frames(Frames::new(frames)), content_type, half_way });
+        }
+        self.wait(self.pace().due((script.tokens.output as u32).saturating_sub(1))).await;
+        Ok(Reply::Whole(speech.whole(&script).into()))
+    }
+
+    /// A call whose answer needs no conversation.
+    async fn directly(&self, call: &mut Call, mut work: Work, answer: Plain) -> Result<Reply, Stop> {
         call.slot = self.take_slot().await?;
         self.wait(self.latency(&mut work)).await;
         if work.fault.garbage.is_some() {
-            return Ok(Reply::Faulty(reply::garbage(false), Ending::Garbage));
+            return Ok(Reply::Faulty(reply::garbage(reply::JSON), Ending::Garbage));
         }
         Ok(Reply::Whole(answer))
     }
@@ -276,15 +337,6 @@ impl Service {
             return Err(Rejection::failure(500, None).into());
         }
         Ok(())
-    }
-
-    fn authorize(&self, headers: &http::HeaderMap) -> Result<(), Rejection> {
-        let Some(key) = &self.config.api_key else { return Ok(()) };
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        match given.map(|value| value.strip_prefix("Bearer ") == Some(key)) {
-            Some(true) => Ok(()),
-            given => Err(Rejection::unauthorized(given.is_some())),
-        }
     }
 
     /// Waits for a slot while the queue has room.
@@ -347,12 +399,28 @@ async fn read_body(body: Incoming, limit: usize) -> Result<Bytes, Rejection> {
     }
 }
 
-fn check_content_type(parts: &Parts) -> Result<(), Rejection> {
-    let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let is_json = content_type.is_some_and(|value| {
-        value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
-    });
-    if is_json { Ok(()) } else { Err(Rejection::content_type()) }
+fn check_content_type(parts: &Parts, route: &Route) -> Result<(), Rejection> {
+    let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    let is_right = match route.endpoint {
+        Endpoint::Direct(_) if parts.uri.path().contains("/audio/trans") => {
+            media.eq_ignore_ascii_case("multipart/form-data")
+        }
+        // Ollama does not look.
+        _ => media.eq_ignore_ascii_case("application/json") || route.shape == Shape::Ollama,
+    };
+    if is_right { Ok(()) } else { Err(Rejection::content_type()) }
+}
+
+/// What the fault in force does half-way through a stream.
+fn half_way(fault: &Fault, speech: &dyn Speech) -> HalfWay {
+    match (fault.truncate, fault.stall, fault.late_error) {
+        (Some(Truncate::Abort), ..) => HalfWay::Break,
+        (Some(Truncate::Clean), ..) => HalfWay::End,
+        (None, true, _) => HalfWay::Stall,
+        (None, false, true) => HalfWay::Fail(speech.broken(&Rejection::failure(503, None))),
+        (None, false, false) => HalfWay::GoOn,
+    }
 }
 
 fn capture(parts: &Parts, body: &[u8]) -> CapturedRequest {
