@@ -59,7 +59,9 @@ fn missing(dialect: Dialect) -> Rejection {
             "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or \
              other valid authentication credential.",
         ),
-        Dialect::Bedrock => Rejection::coded(403, "MissingAuthenticationTokenException", "Missing Authentication Token"),
+        Dialect::Bedrock => {
+            Rejection::coded(403, "MissingAuthenticationTokenException", "Missing Authentication Token")
+        }
         Dialect::AzureOpenai => wrong(dialect),
         Dialect::Dashscope => Rejection::plain(401, "No API-key provided."),
         _ => Rejection::plain(401, "no api key supplied"),
@@ -78,9 +80,11 @@ fn wrong(dialect: Dialect) -> Rejection {
             "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other \
              valid authentication credential.",
         ),
-        Dialect::Bedrock => {
-            Rejection::coded(403, "UnrecognizedClientException", "The security token included in the request is invalid.")
-        }
+        Dialect::Bedrock => Rejection::coded(
+            403,
+            "UnrecognizedClientException",
+            "The security token included in the request is invalid.",
+        ),
         Dialect::AzureOpenai => Rejection::plain(
             401,
             "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key \

@@ -197,7 +197,10 @@ impl StreamBody {
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         if let Some(token) = self.events.next_token() {
-            if token >= self.events.tokens().div_ceil(2) && self.half_way != HalfWay::GoOn {
+            let tokens = self.events.tokens();
+            // A stream of one token has no half but its beginning.
+            let half = tokens.div_ceil(2).min(tokens.saturating_sub(1));
+            if token >= half && self.half_way != HalfWay::GoOn {
                 return self.stop(cx);
             }
             ready!(self.poll_due(token, cx));

@@ -110,15 +110,14 @@ impl Dialect {
         let post = method == Method::POST;
         let found = match self {
             Self::Openai | Self::OpenaiStrict => speech::openai::route(method, path),
-            // Self::AzureOpenai => speech::azure::route(post, uri)?,
+            Self::AzureOpenai => speech::azure::route(method, uri)?,
             Self::Anthropic => speech::anthropic::route(post, path),
-            // Self::Gemini => speech::gemini::route(post, uri),
-            // Self::Vertex => speech::vertex::route(post, uri),
-            // Self::Bedrock => speech::bedrock::route(post, path),
-            // Self::Cohere => speech::cohere::route(post, path),
-            // Self::Dashscope => speech::dashscope::route(post, path),
-            // Self::Ollama => speech::ollama::route(post, path),
-            _ => None,
+            Self::Gemini => speech::gemini::route(post, uri),
+            Self::Vertex => speech::vertex::route(post, uri),
+            Self::Bedrock => speech::bedrock::route(post, path),
+            Self::Cohere => speech::cohere::route(post, path),
+            Self::Dashscope => speech::dashscope::route(post, path),
+            Self::Ollama => speech::ollama::route(post, path),
         };
         let (endpoint, model) = found.ok_or_else(|| Rejection::unknown_path(method, path))?;
         let shape = match endpoint {

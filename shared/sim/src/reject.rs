@@ -27,7 +27,15 @@ impl Rejection {
         code: Option<&'static str>,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, kind, code, param: None, message: message.into(), retry_after: None, vendor_code: None }
+        Self {
+            status,
+            kind,
+            code,
+            param: None,
+            message: message.into(),
+            retry_after: None,
+            vendor_code: None,
+        }
     }
 
     /// In the words of a vendor that is not OpenAI; its error shape adds what follows from the status.

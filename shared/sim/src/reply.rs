@@ -1,8 +1,8 @@
 //! Responses, ready to be sent.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
 
 use crate::body::SimBody;

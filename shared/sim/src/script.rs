@@ -268,7 +268,8 @@ fn text(asked: &Asked, speaker: Speaker<'_>) -> String {
             write!(text, " {media} of {size} bytes").expect("a string grows");
         }
     } else {
-        let filler = (2..speaker.answer_tokens).map(|index| WORDS[(asked.digest.wrapping_add(index) % 16) as usize]);
+        let filler =
+            (2..speaker.answer_tokens).map(|index| WORDS[(asked.digest.wrapping_add(index) % 16) as usize]);
         text.extend(filler);
     }
     text

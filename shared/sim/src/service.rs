@@ -66,7 +66,11 @@ enum Reply {
     Whole(Plain),
     /// Instead of the answer: not what was asked for.
     Faulty(Response<SimBody>, Ending),
-    Stream { events: Source, content_type: HeaderValue, half_way: HalfWay },
+    Stream {
+        events: Source,
+        content_type: HeaderValue,
+        half_way: HalfWay,
+    },
 }
 
 /// A call on its way through the service.
@@ -225,7 +229,9 @@ impl Service {
                 let answer = answer(&work.incoming(&self.config, route.model.as_deref()))?;
                 self.directly(call, work, answer).await
             }
-            Endpoint::Models => Err(Rejection::unknown_path(&work.parts.method, work.parts.uri.path()).into()),
+            Endpoint::Models => {
+                Err(Rejection::unknown_path(&work.parts.method, work.parts.uri.path()).into())
+            }
         }
     }
 
@@ -400,7 +406,8 @@ async fn read_body(body: Incoming, limit: usize) -> Result<Bytes, Rejection> {
 }
 
 fn check_content_type(parts: &Parts, route: &Route) -> Result<(), Rejection> {
-    let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type =
+        parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = content_type.split(';').next().unwrap_or_default().trim();
     let is_right = match route.endpoint {
         Endpoint::Direct(_) if parts.uri.path().contains("/audio/trans") => {

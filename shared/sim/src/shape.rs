@@ -34,13 +34,16 @@ impl Shape {
             Self::Openai => return rejection.body(),
             Self::Azure if !matches!(rejection.status.as_u16(), 401 | 404 | 429) => return rejection.body(),
             Self::Azure => {
-                let code = rejection.vendor_code.map_or_else(|| rejection.status.as_str().to_owned(), str::to_owned);
+                let code =
+                    rejection.vendor_code.map_or_else(|| rejection.status.as_str().to_owned(), str::to_owned);
                 json!({"error": {"code": code, "message": rejection.message}})
             }
             Self::Anthropic => anthropic(rejection),
             Self::Google => google(rejection),
             Self::Aws => json!({"message": rejection.message}),
-            Self::Cohere => json!({"id": "4c1d6a38-0000-4000-8000-000000000000", "message": rejection.message}),
+            Self::Cohere => {
+                json!({"id": "4c1d6a38-0000-4000-8000-000000000000", "message": rejection.message})
+            }
             Self::Dashscope => json!({
                 "code": rejection.vendor_code.unwrap_or_else(|| dashscope_code(rejection)),
                 "message": rejection.message,

@@ -24,14 +24,18 @@ pub(crate) fn verify(key: Option<&str>, parts: &Parts, body: &[u8]) -> Result<()
     let incomplete = |what: &str| Rejection::coded(403, "IncompleteSignatureException", what);
     let authorization = header(parts, "authorization").unwrap_or_default();
     let signature = parse(authorization).ok_or_else(|| incomplete("Authorization header is malformed."))?;
-    let date = header(parts, "x-amz-date").ok_or_else(|| incomplete("Authorization header requires X-Amz-Date."))?;
+    let date =
+        header(parts, "x-amz-date").ok_or_else(|| incomplete("Authorization header requires X-Amz-Date."))?;
     if !date.starts_with(signature.scope[0]) || date.len() != "20260101T000000Z".len() {
-        return Err(incomplete("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date."));
+        return Err(incomplete(
+            "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date.",
+        ));
     }
     if signature.scope[2] != "bedrock" || signature.scope[3] != "aws4_request" {
         return Err(incomplete("Credential should be scoped to correct service: 'bedrock'."));
     }
-    let must_be_signed = parts.headers.keys().map(|name| name.as_str()).filter(|name| name.starts_with("x-amz-"));
+    let must_be_signed =
+        parts.headers.keys().map(|name| name.as_str()).filter(|name| name.starts_with("x-amz-"));
     for name in ["host", "x-amz-date"].into_iter().chain(must_be_signed) {
         if !signature.signed.contains(&name) {
             let message = format!("'{name}' must be a 'SignedHeader' in the AWS Authorization.");
@@ -54,7 +58,10 @@ pub(crate) fn verify(key: Option<&str>, parts: &Parts, body: &[u8]) -> Result<()
 fn parse(authorization: &str) -> Option<Signature<'_>> {
     let fields = authorization.strip_prefix("AWS4-HMAC-SHA256 ")?;
     let field = |name: &str| {
-        fields.split(',').find_map(|field| field.trim().strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
+        fields
+            .split(',')
+            .find_map(|field| field.trim().strip_prefix(name)?.strip_prefix('='))
+            .filter(|value| !value.is_empty())
     };
     let mut credential = field("Credential")?.split('/');
     let access_key = credential.next()?;
@@ -65,14 +72,16 @@ fn parse(authorization: &str) -> Option<Signature<'_>> {
 }
 
 fn sign(secret: &str, signature: &Signature<'_>, date: &str, parts: &Parts, body: &[u8]) -> String {
-    let mut request = format!("{}\n{}\n{}\n", parts.method, canonical_path(parts.uri.path()), canonical_query(parts));
+    let mut request =
+        format!("{}\n{}\n{}\n", parts.method, canonical_path(parts.uri.path()), canonical_query(parts));
     for name in &signature.signed {
         let host = parts.uri.authority().map(http::uri::Authority::as_str);
         let value = header(parts, name).or(if *name == "host" { host } else { None }).unwrap_or_default();
         let words: Vec<&str> = value.split_ascii_whitespace().collect();
         writeln!(request, "{name}:{}", words.join(" ")).expect("a string grows");
     }
-    write!(request, "\n{}\n{}", signature.signed.join(";"), hex(&Sha256::digest(body))).expect("a string grows");
+    write!(request, "\n{}\n{}", signature.signed.join(";"), hex(&Sha256::digest(body)))
+        .expect("a string grows");
     let scope = signature.scope.join("/");
     let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(&Sha256::digest(request)));
     let secret = format!("AWS4{secret}").into_bytes();
@@ -85,7 +94,9 @@ fn canonical_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => out.push(byte as char),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+                out.push(byte as char)
+            }
             _ => write!(out, "%{byte:02X}").expect("a string grows"),
         }
     }
@@ -147,7 +158,8 @@ mod tests {
             signed: vec!["content-type", "host", "x-amz-date"],
             value: "",
         };
-        let value = sign("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", &signature, "20150830T123600Z", &parts, b"");
+        let value =
+            sign("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", &signature, "20150830T123600Z", &parts, b"");
         assert_eq!(value, "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7");
     }
 }

@@ -16,7 +16,14 @@ use crate::script::{Asked, Script};
 use crate::shape::Shape;
 
 pub(crate) mod anthropic;
+pub(crate) mod azure;
+pub(crate) mod bedrock;
+pub(crate) mod cohere;
+pub(crate) mod dashscope;
+pub(crate) mod gemini;
+pub(crate) mod ollama;
 pub(crate) mod openai;
+pub(crate) mod vertex;
 
 /// A call as it came.
 #[derive(Debug, Clone, Copy)]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail at once")]
 
 mod client;
+mod dialects;
 mod faults;
 
 use std::sync::Arc;

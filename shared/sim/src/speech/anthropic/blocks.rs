@@ -27,7 +27,8 @@ pub(super) fn conversation(root: &At<'_>, asked: &mut Asked) -> Checked<()> {
     }
     let marks = count_marks(root.value);
     if marks > MOST_MARKS {
-        let message = format!("A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {marks}.");
+        let message =
+            format!("A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {marks}.");
         return Err(Wrong::said("", message));
     }
     let mut open: Vec<Open<'_>> = Vec::new();
@@ -51,7 +52,10 @@ pub(super) fn conversation(root: &At<'_>, asked: &mut Asked) -> Checked<()> {
         signed_turn(&turns)?;
     }
     if !asked.tools_declared(root) && has_tool_blocks(&turns) {
-        return Err(Wrong::said("", "Requests which include `tool_use` or `tool_result` blocks must define tools"));
+        return Err(Wrong::said(
+            "",
+            "Requests which include `tool_use` or `tool_result` blocks must define tools",
+        ));
     }
     unanswered(&open, turns.len())
 }
@@ -140,7 +144,9 @@ fn user<'a>(turn: &At<'a>, blocks: &[At<'a>], open: &[Open<'a>], asked: &mut Ask
                     return unanswered(open, index_of(turn));
                 }
                 if answered.contains(&id) {
-                    let message = format!("each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}");
+                    let message = format!(
+                        "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
+                    );
                     return Err(block.wrong(message));
                 }
                 answered.push(id);
@@ -222,7 +228,9 @@ fn signed_turn(turns: &[At<'_>]) -> Checked<()> {
 }
 
 fn unexpected(block: &At<'_>, kind: &str, role: &str) -> Wrong {
-    block.wrong(format!("Input tag '{kind}' found using 'type' does not match any of the expected tags of a {role} turn"))
+    block.wrong(format!(
+        "Input tag '{kind}' found using 'type' does not match any of the expected tags of a {role} turn"
+    ))
 }
 
 /// The text of a text block; `owner` is named when it is empty.

@@ -15,12 +15,29 @@ pub(super) enum Kind {
 }
 
 const COUNTED: &[&str] = &[
-    "model", "messages", "system", "thinking", "tool_choice", "tools", "cache_control", "output_config",
-    "context_management", "mcp_servers", "output_format",
+    "model",
+    "messages",
+    "system",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "cache_control",
+    "output_config",
+    "context_management",
+    "mcp_servers",
+    "output_format",
 ];
 const SENT: &[&str] = &[
-    "max_tokens", "metadata", "stop_sequences", "stream", "temperature", "top_k", "top_p", "service_tier",
-    "container", "inference_geo",
+    "max_tokens",
+    "metadata",
+    "stop_sequences",
+    "stream",
+    "temperature",
+    "top_k",
+    "top_p",
+    "service_tier",
+    "container",
+    "inference_geo",
 ];
 /// Smallest budget for thinking.
 const LEAST_BUDGET: i64 = 1024;
@@ -28,7 +45,8 @@ const LEAST_BUDGET: i64 = 1024;
 pub(super) fn messages(body: &Value, kind: Kind, asked: Asked) -> Checked<Asked> {
     let root = At::root(body);
     let sent: &[&str] = if kind == Kind::CountTokens { &[] } else { SENT };
-    let known: Vec<&str> = COUNTED.iter().chain(sent).copied().filter(|name| kind != Kind::Vertex || *name != "model").collect();
+    let known: Vec<&str> =
+        COUNTED.iter().chain(sent).copied().filter(|name| kind != Kind::Vertex || *name != "model").collect();
     root.only(&known)?;
     let mut asked = Asked { stream: root.flag_of("stream")?.unwrap_or(false), include_usage: true, ..asked };
     if kind != Kind::CountTokens {
@@ -64,10 +82,9 @@ fn sampling(root: &At<'_>) -> Checked<()> {
 fn stop_sequences(root: &At<'_>) -> Checked<Vec<String>> {
     let texts = root.texts_of("stop_sequences")?;
     match texts.iter().position(|text| text.trim().is_empty()) {
-        Some(at) => Err(Wrong::said(
-            format!("stop_sequences.{at}"),
-            "each stop sequence must contain non-whitespace",
-        )),
+        Some(at) => {
+            Err(Wrong::said(format!("stop_sequences.{at}"), "each stop sequence must contain non-whitespace"))
+        }
         None => Ok(texts),
     }
 }
@@ -94,8 +111,16 @@ fn tools(root: &At<'_>) -> Checked<Vec<Tool>> {
             continue;
         }
         at.only(&[
-            "type", "name", "description", "input_schema", "cache_control", "strict", "eager_input_streaming",
-            "defer_loading", "allowed_callers", "input_examples",
+            "type",
+            "name",
+            "description",
+            "input_schema",
+            "cache_control",
+            "strict",
+            "eager_input_streaming",
+            "defer_loading",
+            "allowed_callers",
+            "input_examples",
         ])?;
         let name = at.need_text("name")?;
         if !is_name(name, "_-", 128) {
@@ -196,7 +221,9 @@ fn output_config(root: &At<'_>) -> Checked<Option<Value>> {
 /// Structured outputs take a part of JSON Schema only.
 fn check_schema(at: &At<'_>) -> Checked<()> {
     let kind = at.value["type"].as_str().unwrap_or_default();
-    for keyword in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"] {
+    for keyword in
+        ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"]
+    {
         if at.get(keyword).is_some() {
             let message = format!("For '{kind}' type, property '{keyword}' is not supported");
             return Err(at.wrong(message));

@@ -124,7 +124,11 @@ fn model(incoming: &Incoming<'_>, body: &Value) -> Result<String, Rejection> {
         Value::Null => return Err(Rejection::plain(400, "model: Field required")),
         _ => return Err(Rejection::plain(400, "model: Input should be a valid string")),
     };
-    if incoming.has(model) { Ok(model.clone()) } else { Err(Rejection::plain(404, format!("model: {model}"))) }
+    if incoming.has(model) {
+        Ok(model.clone())
+    } else {
+        Err(Rejection::plain(404, format!("model: {model}")))
+    }
 }
 
 fn refuse(wrong: Wrong) -> Rejection {

@@ -18,9 +18,11 @@ pub(super) fn whole(script: &Script) -> Value {
 pub(super) fn stream(script: &Script) -> Vec<Frame> {
     let mut message = head(script);
     message["usage"] = usage(script, 1);
-    let mut frames = vec![Frame::named("message_start", &json!({"type": "message_start", "message": message}), false)];
+    let mut frames =
+        vec![Frame::named("message_start", &json!({"type": "message_start", "message": message}), false)];
     for (index, part) in script.parts.iter().enumerate() {
-        let start = json!({"type": "content_block_start", "index": index, "content_block": block(part, false)});
+        let start =
+            json!({"type": "content_block_start", "index": index, "content_block": block(part, false)});
         frames.push(Frame::named("content_block_start", &start, false));
         if index == 0 {
             frames.push(Frame::named("ping", &json!({"type": "ping"}), false));

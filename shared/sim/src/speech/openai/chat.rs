@@ -16,11 +16,41 @@ use crate::script::{Asked, Choice, Script, Tool};
 pub(crate) struct Chat;
 
 const KNOWN: &[&str] = &[
-    "messages", "model", "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
-    "max_completion_tokens", "max_tokens", "metadata", "modalities", "n", "parallel_tool_calls", "prediction",
-    "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "response_format",
-    "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature",
-    "tool_choice", "tools", "top_logprobs", "top_p", "user", "verbosity", "web_search_options",
+    "messages",
+    "model",
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "metadata",
+    "modalities",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
 ];
 pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh"];
 const MOST_STOPS: usize = 4;
@@ -91,7 +121,8 @@ pub(crate) fn check(body: &Value, asked: Asked, dialect: Dialect) -> Checked<Ask
 
 /// Models that reason take the limit under its new name only.
 fn reasons(model: &str) -> bool {
-    model.starts_with("gpt-5") || model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    model.starts_with("gpt-5")
+        || model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn stop(root: &At<'_>) -> Checked<Vec<String>> {
@@ -135,12 +166,16 @@ pub(super) fn tool_name<'a>(at: &At<'a>) -> Checked<&'a str> {
     if is_name(name, "_-", 64) {
         return Ok(name);
     }
-    Err(at.need("name")?.wrong("string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'"))
+    Err(at.need("name")?.wrong(
+        "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'",
+    ))
 }
 
 pub(super) fn tool_schema(parameters: &At<'_>, name: &str) -> Checked<()> {
     if !parameters.object()?.is_empty() && parameters.value["type"] != "object" {
-        let message = format!("Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"'.");
+        let message = format!(
+            "Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"'."
+        );
         return Err(parameters.wrong(message));
     }
     Ok(())

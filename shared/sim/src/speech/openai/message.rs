@@ -1,7 +1,5 @@
 //! What chat completions refuse about messages and their order.
 
-
-
 use crate::check::{At, Checked, Wrong};
 use crate::media;
 use crate::script::Asked;
@@ -133,9 +131,12 @@ pub(super) fn image_url(at: &At<'_>) -> Checked<Option<(String, usize)>> {
         return Ok(None);
     }
     let Some((media, bytes)) = media::data_url(url) else {
-        return Err(at.wrong("expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,...')"));
+        return Err(at.wrong(
+            "expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,...')",
+        ));
     };
-    let good = matches!(media.as_str(), "image/png" | "image/jpeg" | "image/jpg" | "image/gif" | "image/webp");
+    let good =
+        matches!(media.as_str(), "image/png" | "image/jpeg" | "image/jpg" | "image/gif" | "image/webp");
     if !good || media::sniff(&bytes).is_none() {
         let message = "You uploaded an unsupported image. Please make sure your image has of one the following formats: \
                        ['png', 'jpeg', 'gif', 'webp'].";
@@ -180,9 +181,7 @@ mod tests {
 
     #[test]
     fn images_must_be_of_a_type_that_is_taken() {
-        let image = |url: &str| {
-            json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}])
-        };
+        let image = |url: &str| json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]);
         let good = check(image("data:image/png;base64,iVBORw0KGgo=")).unwrap();
         assert_eq!(good.images, [("image/png".to_owned(), 8)]);
         assert!(check(image("data:image/svg+xml;base64,PHN2Zy8+")).is_err());

@@ -15,6 +15,7 @@ use crate::dialect::{Endpoint, Found};
 use crate::reject::Rejection;
 
 pub(crate) use chat::Chat;
+pub(crate) use simple::rank;
 pub(crate) use write::{completion, error_event, stream_chat};
 
 pub(crate) fn route(method: &Method, path: &str) -> Found {
@@ -52,7 +53,8 @@ pub(crate) fn refuse(wrong: Wrong) -> Rejection {
             Rejection::param(path, Some("invalid_type"), message)
         }
         What::Said(said) => {
-            let message = if said.ends_with('.') { said } else { format!("Invalid value for '{path}': {said}.") };
+            let message =
+                if said.ends_with('.') { said } else { format!("Invalid value for '{path}': {said}.") };
             Rejection::param(path, Some("invalid_value"), message)
         }
     }

@@ -40,7 +40,8 @@ pub(crate) fn stream_chat(script: &Script, extra: Option<(&str, &Value)>) -> Vec
         Frame::data(&chunk, token)
     };
     let content = script.calls().next().is_none().then_some("");
-    let mut frames = vec![chunk(json!({"role": "assistant", "content": content, "refusal": null}), None, false)];
+    let mut frames =
+        vec![chunk(json!({"role": "assistant", "content": content, "refusal": null}), None, false)];
     let mut index = 0;
     for part in &script.parts {
         match part {
