@@ -133,7 +133,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
 
         Wire::Gemini => Some(&crate::gemini::Gemini),
 
-        Wire::Bedrock => None,
+        Wire::Bedrock => Some(&crate::bedrock::Bedrock),
 
         Wire::Cohere => Some(&crate::cohere::Cohere),
 

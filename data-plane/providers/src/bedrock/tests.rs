@@ -1,0 +1,4 @@
+//! The cases of this dialect, by name.
+
+mod reading;
+mod writing;
