@@ -9,6 +9,7 @@
 //!   a dialect. The first four are also what clients speak.
 //! - [`view`]: what routing needs to know of a request.
 //! - [`splice`]: changes one field of a body without copying the rest.
+//! - [`google_auth`]: how a service account gets the access tokens that Vertex wants.
 //! - [`headers`]: which headers may pass, in both directions.
 //! - [`retry_after`]: the vendor's wish to be left alone for a while.
 //! - [`sse`]: the framing of event streams.
@@ -29,6 +30,7 @@ pub mod dashscope;
 pub mod dialect;
 pub mod exchange;
 pub mod gemini;
+pub mod google_auth;
 pub mod headers;
 pub mod inflate;
 pub mod json;

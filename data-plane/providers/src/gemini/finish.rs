@@ -55,7 +55,7 @@ pub(super) fn failure(reason: &str, message: Option<&str>) -> VendorError {
 }
 
 /// The reason that a client is told. `native` is the service's word, which is kept if it is one of this dialect.
-pub(super) fn write<'a>(stop: Stop, native: Option<&'a str>) -> &'a str {
+pub(super) fn write(stop: Stop, native: Option<&str>) -> &str {
     match stop {
         Stop::End | Stop::Sequence | Stop::ToolCalls => "STOP",
         Stop::Length => "MAX_TOKENS",
