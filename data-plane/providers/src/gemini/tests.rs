@@ -2,6 +2,7 @@
 
 mod answers;
 mod fixtures;
+mod reading;
 mod requests;
 mod roundtrip;
 mod streams;

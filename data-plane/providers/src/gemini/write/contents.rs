@@ -1,18 +1,22 @@
 //! `contents`.
 
 use penstock_model::vendor::Wire;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{model, one};
+use super::model;
+use crate::dialect::TargetFacts;
 use crate::exchange::shape::image_type;
-use crate::exchange::{Field, Part, Reasoning, Request, Role, Text, ToolCall, ToolResult, Turn, Unwritable};
+use crate::exchange::{
+    Field, Media, Part, Reasoning, Request, Role, Text, ToolCall, ToolResult, Turn, Unwritable,
+};
 use crate::gemini::ids;
 use crate::gemini::wire::{OutCall, OutContent, OutPart, OutResponse, Piece};
 
-/// Writes turns for one model.
+/// Writes turns for one target.
 pub(super) struct Writer<'a> {
     pub(super) request: &'a Request,
-    pub(super) model: &'a str,
+    pub(super) target: &'a TargetFacts<'a>,
 }
 
 /// Texts, each a part of its own (TR-01).
@@ -28,7 +32,7 @@ impl<'a> Writer<'a> {
         for turn in turns {
             let parts = match turn.role {
                 Role::Assistant => self.model_turn(turn)?,
-                _ => self.user_turn(turn, &calls)?,
+                _ => self.user_turn(turn, &calls),
             };
             calls.clear();
             calls.extend(
@@ -57,7 +61,7 @@ impl<'a> Writer<'a> {
                     first_call = false;
                 }
                 Part::Reasoning(reasoning) => self.reasoning(reasoning, &mut pieces),
-                other => pieces.extend(self.plain(other)?),
+                other => pieces.extend(self.plain(other)),
             }
         }
         Ok(pieces)
@@ -72,7 +76,7 @@ impl<'a> Writer<'a> {
         })?;
         let own = call.signature.as_ref().and_then(|signature| signature.for_wire(Wire::Gemini));
         // Of calls made together only the first is signed. A client of this dialect answers for its own history.
-        let foreign = first && self.request.wire != Wire::Gemini && model::signs_calls(self.model);
+        let foreign = first && self.request.wire != Wire::Gemini && model::signs_calls(self.target.model);
         let signature = own.or(foreign.then_some(model::FOREIGN_CALL)).map(Into::into);
         Ok(Piece::call(OutCall { id: ids::given(&call.id), name: &call.name, args }, signature))
     }
@@ -97,7 +101,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn user_turn(&self, turn: &'a Turn, calls: &[&'a ToolCall]) -> Result<Vec<Piece<'a>>, Unwritable> {
+    fn user_turn(&self, turn: &'a Turn, calls: &[&'a ToolCall]) -> Vec<Piece<'a>> {
         let results: Vec<&ToolResult> = turn
             .parts
             .iter()
@@ -107,23 +111,18 @@ impl<'a> Writer<'a> {
         let mut beside = Vec::new();
         for call in calls {
             if let Some(result) = results.iter().find(|result| result.call_id == call.id) {
-                pieces.push(self.result(result, call, &mut beside)?);
+                pieces.push(self.result(result, call, &mut beside));
             }
         }
         pieces.extend(beside);
         for part in turn.parts.iter().filter(|part| !matches!(part, Part::ToolResult(_))) {
-            pieces.extend(self.plain(part)?);
+            pieces.extend(self.plain(part));
         }
-        Ok(pieces)
+        pieces
     }
 
     /// A result, under the name of the function that was called. Where results cannot hold pictures, these go `beside`.
-    fn result(
-        &self,
-        result: &'a ToolResult,
-        call: &'a ToolCall,
-        beside: &mut Vec<Piece<'a>>,
-    ) -> Result<Piece<'a>, Unwritable> {
+    fn result(&self, result: &'a ToolResult, call: &'a ToolCall, beside: &mut Vec<Piece<'a>>) -> Piece<'a> {
         let mut text = String::new();
         let mut parts = Vec::new();
         for part in &result.parts {
@@ -134,50 +133,66 @@ impl<'a> Writer<'a> {
                     }
                     text.push_str(&one.text);
                 }
-                other => parts.extend(self.plain(other)?),
+                other => parts.extend(self.plain(other)),
             }
         }
-        if !model::takes_media_in_results(self.model) {
+        if !model::takes_media_in_results(self.target.model) {
             beside.append(&mut parts);
         }
         let response = response(text, result.is_error);
         let function_response =
             Some(OutResponse { id: ids::given(&call.id), name: &call.name, response, parts });
-        Ok(Piece::Made(Box::new(OutPart { function_response, ..OutPart::default() })))
+        Piece::Made(Box::new(OutPart { function_response, ..OutPart::default() }))
     }
 
-    fn plain(&self, part: &'a Part) -> Result<Option<Piece<'a>>, Unwritable> {
-        Ok(match part {
+    fn plain(&self, part: &'a Part) -> Option<Piece<'a>> {
+        match part {
             Part::Text(text) => {
                 let signature =
                     text.signature.as_ref().and_then(|signature| signature.for_wire(Wire::Gemini));
                 let says = !text.text.is_empty() || signature.is_some();
                 says.then(|| Piece::text(&text.text, signature.map(Into::into)))
             }
-            Part::Image(media) => {
-                let mut part = OutPart::media(media);
-                // Known by its first bytes, where nobody said it.
-                if let Some(blob) = part.as_mut().and_then(|part| part.inline_data.as_mut())
-                    && media.media_type.is_none()
-                    && let Ok(kind) = image_type(media, &sniffable(), "image")
-                {
-                    blob.mime_type = Some(kind.into());
-                }
-                part.map(|part| Piece::Made(Box::new(part)))
-            }
+            Part::Image(media) => self.image(media),
             Part::Audio(media) | Part::File(media) => {
                 OutPart::media(media).map(|part| Piece::Made(Box::new(part)))
             }
             Part::Refusal(text) => (!text.is_empty()).then(|| Piece::text(text, None)),
             Part::Other { wire: Wire::Gemini, value } => Some(Piece::AsCame(value)),
             Part::Other { .. } | Part::Reasoning(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
-        })
+        }
+    }
+
+    /// A picture. Where nobody said its type, it is known by its first bytes or by the end of its address.
+    fn image(&self, media: &'a Media) -> Option<Piece<'a>> {
+        let mut part = OutPart::media(media)?;
+        if media.media_type.is_none() {
+            if let Some(blob) = &mut part.inline_data
+                && let Ok(kind) = image_type(media, &self.target.vendor.parameters.image_types, "image")
+            {
+                blob.mime_type = Some(kind.into());
+            }
+            if let Some(file) = &mut part.file_data {
+                file.mime_type = type_by_address(file.file_uri).map(Into::into);
+            }
+        }
+        Some(Piece::Made(Box::new(part)))
     }
 }
 
-/// Types that are known by their first bytes.
-fn sniffable() -> Vec<String> {
-    ["image/png", "image/jpeg", "image/gif", "image/webp"].map(str::to_owned).to_vec()
+/// The type of an image by the end of its address.
+fn type_by_address(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next()?;
+    let (_, extension) = path.rsplit_once('.')?;
+    Some(match extension.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "heic" => "image/heic",
+        "heif" => "image/heif",
+        _ => return None,
+    })
 }
 
 /// A result as the object that it has to be: `output` and `error` are Google's names for one that is none.
@@ -187,7 +202,8 @@ fn response(text: String, is_error: bool) -> Box<RawValue> {
     let raw = match (object, is_error) {
         (Some(object), false) => return object,
         (Some(object), true) => RawValue::from_string(format!("{{\"error\":{object}}}")),
-        (None, _) => to_raw_value(&one(if is_error { "error" } else { "output" }, text)),
+        (None, true) => to_raw_value(&json!({ "error": text })),
+        (None, false) => to_raw_value(&json!({ "output": text })),
     };
     raw.expect("an object made of JSON is JSON")
 }

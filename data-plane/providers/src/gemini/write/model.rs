@@ -23,7 +23,7 @@ use crate::exchange::{ReasoningRequest, Request};
 pub(super) const FOREIGN_CALL: &str = "skip_thought_signature_validator";
 
 /// Is it of a generation before Gemini 3?
-fn is_old(model: &str) -> bool {
+pub(super) fn is_old(model: &str) -> bool {
     let generation = model.split("gemini-").nth(1).and_then(|rest| rest.bytes().next());
     matches!(generation, Some(b'1' | b'2'))
 }
