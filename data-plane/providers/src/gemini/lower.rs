@@ -14,6 +14,9 @@ use serde_json::{Map, Value, json};
 /// A schema that has more than this, once its references are resolved, is cut.
 const MAX_NODES: usize = 4096;
 
+/// What is deeper than this, once references are resolved, is cut.
+const MAX_DEPTH: usize = 64;
+
 /// Keywords that are taken as they are.
 const KEPT: [&str; 14] = [
     "title",
@@ -50,7 +53,7 @@ pub(super) struct Lowered {
 
 /// Lowers a JSON Schema.
 pub(super) fn lower(schema: &Value) -> Lowered {
-    let mut lowering = Lowering { root: schema, open: Vec::new(), nodes: 0, removed: Vec::new() };
+    let mut lowering = Lowering { root: schema, open: Vec::new(), depth: 0, nodes: 0, removed: Vec::new() };
     let schema = Value::Object(lowering.schema(schema, ""));
     let mut seen = HashSet::new();
     lowering.removed.retain(|path| seen.insert(path.clone()));
@@ -61,6 +64,7 @@ struct Lowering<'a> {
     root: &'a Value,
     /// References that are being resolved.
     open: Vec<&'a str>,
+    depth: usize,
     nodes: usize,
     removed: Vec<String>,
 }
@@ -68,10 +72,17 @@ struct Lowering<'a> {
 impl<'a> Lowering<'a> {
     fn schema(&mut self, schema: &'a Value, path: &str) -> Map<String, Value> {
         self.nodes += 1;
-        if self.nodes > MAX_NODES {
+        if self.nodes > MAX_NODES || self.depth == MAX_DEPTH {
             self.removed.push(path.to_owned());
             return Map::new();
         }
+        self.depth += 1;
+        let lowered = self.keywords(schema, path);
+        self.depth -= 1;
+        lowered
+    }
+
+    fn keywords(&mut self, schema: &'a Value, path: &str) -> Map<String, Value> {
         // `true` allows anything, as does a schema that says nothing.
         let Value::Object(keywords) = schema else { return Map::new() };
         let mut out = match keywords.get("$ref").and_then(Value::as_str) {

@@ -73,6 +73,18 @@ fn references_that_double_at_every_step_stay_small_tr_06() {
 }
 
 #[test]
+fn a_chain_of_thousands_of_references_is_cut_tr_06() {
+    let chain = (0..5000).map(|level| {
+        let next = json!({"$ref": format!("#/$defs/L{}", level + 1)});
+        (format!("L{level}"), json!({"type": "object", "properties": {"a": next}}))
+    });
+    let definitions: Map<String, Value> = chain.collect();
+    let lowered = lower(&json!({"$ref": "#/$defs/L0", "$defs": definitions}));
+    assert_eq!(lowered.removed.len(), 1);
+    assert!(lowered.schema.to_string().len() < 4096);
+}
+
+#[test]
 fn unions_enums_and_constants_become_what_there_is_tr_06() {
     golden(
         json!({"type": ["string", "integer", "null"], "enum": ["a", null], "description": "d"}),
