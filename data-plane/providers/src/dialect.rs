@@ -127,7 +127,7 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
     match wire {
         Wire::Openai => Some(&crate::openai::chat::Chat),
 
-        Wire::OpenaiResponses => None,
+        Wire::OpenaiResponses => Some(&crate::responses::Responses),
 
         Wire::Anthropic => Some(&crate::anthropic::Anthropic),
 

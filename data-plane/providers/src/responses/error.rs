@@ -3,47 +3,33 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::dialect::ClientError;
-use crate::openai::error_body;
-
-/// OpenAI's `type` of an error with this status.
-fn kind(status: u16) -> &'static str {
-    match status {
-        429 => "rate_limit_error",
-        400..500 => "invalid_request_error",
-        _ => "server_error",
-    }
-}
+use crate::dialect::{ClientError, Protocol};
+use crate::openai::chat::Chat;
 
 /// The body of an error answer.
 pub(super) fn body(error: &ClientError<'_>) -> Bytes {
-    error_body::build(kind(error.status), error.code, error.message, error.field)
+    Chat.error(error)
 }
 
 /// The error as an event. Its fields stand twice: flat, as documented, and in an `error` object, as OpenAI's service
 /// really sends them and as its clients raise them. How many events were before it is not known here: its number is 0.
 pub(super) fn event(error: &ClientError<'_>) -> Bytes {
     #[derive(Serialize)]
-    struct Event<'a> {
+    struct Flat<'a> {
         r#type: &'static str,
         sequence_number: u64,
         code: &'a str,
         message: &'a str,
         param: Option<&'a str>,
-        error: Inner<'a>,
-    }
-    #[derive(Serialize)]
-    struct Inner<'a> {
-        r#type: &'static str,
-        code: &'a str,
-        message: &'a str,
-        param: Option<&'a str>,
     }
     let ClientError { code, message, field: param, .. } = *error;
-    let inner = Inner { r#type: kind(error.status), code, message, param };
-    let event = Event { r#type: "error", sequence_number: 0, code, message, param, error: inner };
+    let flat = Flat { r#type: "error", sequence_number: 0, code, message, param };
     let mut out = b"event: error\ndata: ".to_vec();
-    serde_json::to_writer(&mut out, &event).expect("strings always serialise");
+    serde_json::to_writer(&mut out, &flat).expect("strings always serialise");
+    // The body, an object with an `error`, continues this one.
+    out.pop();
+    out.push(b',');
+    out.extend_from_slice(&body(error)[1..]);
     out.extend_from_slice(b"\n\n");
     out.into()
 }
@@ -67,9 +53,12 @@ mod tests {
         let data = event.strip_prefix("event: error\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
         let inner = json!({"type": "server_error", "code": "upstream_failed", "message": "queue \"full\"", "param": null});
         let expected = json!({"type": "error", "sequence_number": 0, "code": "upstream_failed",
-            "message": "queue \"full\"", "param": null, "error": inner});
+            "message": "queue \"full\"", "param": null, "error": inner, "request_id": "r1"});
         assert_eq!(serde_json::from_str::<Value>(data).unwrap(), expected);
-        assert_eq!(serde_json::from_slice::<Value>(&body(&error)).unwrap(), json!({"error": inner}));
+        assert_eq!(
+            serde_json::from_slice::<Value>(&body(&error)).unwrap(),
+            json!({"error": inner, "request_id": "r1"})
+        );
     }
 
     #[test]

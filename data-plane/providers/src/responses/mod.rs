@@ -9,14 +9,22 @@
 mod error;
 mod request;
 mod response;
+mod service;
 mod stream;
 mod view;
 
 use bytes::Bytes;
+use penstock_model::Usage;
+use penstock_model::vendor::Wire;
 
 pub use self::view::view;
-use crate::dialect::{Asked, ClientError, Protocol, StreamWriter};
-use crate::exchange::{Answer, Field, Request};
+use crate::dialect::{Asked, ClientError, Dialect, Protocol, StreamReader, StreamWriter, TargetFacts};
+use crate::exchange::{Answer, Field, Request, Unwritable, Written};
+use crate::openai::error_body::VendorError;
+use crate::openai::usage;
+
+/// This dialect.
+const OWN: Wire = Wire::OpenaiResponses;
 
 /// The Responses interface, towards clients and towards services.
 #[derive(Debug, Clone, Copy)]
@@ -41,5 +49,23 @@ impl Protocol for Responses {
 
     fn error_event(&self, error: &ClientError<'_>) -> Bytes {
         error::event(error)
+    }
+}
+
+impl Dialect for Responses {
+    fn write_request(&self, request: &Request, target: &TargetFacts<'_>) -> Result<Written, Unwritable> {
+        service::write_request(request, target)
+    }
+
+    fn read_answer(&self, body: &[u8], id: &str) -> Result<Answer, VendorError> {
+        service::read_answer(body, id)
+    }
+
+    fn stream_reader(&self, id: &str) -> Box<dyn StreamReader> {
+        Box::new(service::Reader::new(id))
+    }
+
+    fn find_usage(&self, body: &[u8]) -> Option<Usage> {
+        usage::find(body)
     }
 }

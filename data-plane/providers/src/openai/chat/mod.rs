@@ -30,6 +30,7 @@ use bytes::Bytes;
 
 use penstock_model::Usage;
 
+pub(crate) use self::request_writer::effort;
 use super::error_body::VendorError;
 use super::usage;
 use crate::dialect::{Asked, ClientError, Dialect, Protocol, StreamReader, StreamWriter, TargetFacts};

@@ -234,7 +234,7 @@ fn reasoning_switch(reasoning: &ReasoningRequest, switch: ReasoningSwitch, body:
 }
 
 /// The effort that a budget amounts to, by the shares that OpenRouter gives each effort of a usual limit of 32k.
-fn effort(budget: u64) -> &'static str {
+pub(crate) fn effort(budget: u64) -> &'static str {
     match budget {
         0..=1024 => "minimal",
         1025..=6553 => "low",

@@ -12,8 +12,7 @@ use super::content;
 use super::fields::Object;
 use crate::exchange::{Field, Part, Reasoning, Role, Signature, ToolCall, ToolResult, Turn};
 use crate::json::clip;
-
-const OWN: Wire = Wire::OpenaiResponses;
+use crate::responses::OWN;
 
 /// Adds the turns of `input`.
 pub(super) fn read(input: Value, turns: &mut Vec<Turn>) -> Result<(), Field> {

@@ -153,7 +153,7 @@ fn read_reasoning(body: &mut Object, request: &mut Request) -> Result<(), Field>
     let Some(mut reasoning) = body.object("reasoning")? else { return Ok(()) };
     let mut asked = ReasoningRequest { effort: reasoning.string("effort")?, ..ReasoningRequest::default() };
     if asked.effort.as_deref() == Some("none") {
-        asked = ReasoningRequest { enabled: Some(false), ..ReasoningRequest::default() };
+        asked.enabled = Some(false);
     }
     let older = reasoning.string("generate_summary")?;
     if let Some(summary) = reasoning.string("summary")?.or(older) {

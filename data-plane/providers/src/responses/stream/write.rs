@@ -25,9 +25,8 @@ use serde_json::{Value, json};
 use super::emit::{Body, Emitter, Piece};
 use crate::dialect::{Asked, StreamWriter};
 use crate::exchange::{Answer, Event, Part, Signature, Source, Stop, Usage, replay};
+use crate::responses::OWN;
 use crate::responses::response::{Content, Counts, IncompleteDetails, Item, Response, Status, Summary};
-
-const OWN: Wire = Wire::OpenaiResponses;
 
 /// See the module's documentation.
 #[derive(Debug)]

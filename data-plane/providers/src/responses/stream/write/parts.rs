@@ -89,7 +89,7 @@ impl Writer {
         if self.open {
             self.close(out);
         }
-        let extra_content = signature.map(|signature| extra_content(signature));
+        let extra_content = signature.map(extra_content);
         self.calls.push((call, self.progress.items.len()));
         let item = Item::FunctionCall {
             id: self.next_id("fc"),
