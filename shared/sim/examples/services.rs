@@ -4,20 +4,21 @@
 //! cargo run -p penstock-sim --example services -- --models m,n anthropic=127.0.0.1:28201 gemini=127.0.0.1:28202
 //! ```
 //!
-//! `--models A,B` are the models that every service has; each also has one of its dialect's name. `--key KEY` is the key
-//! that the services after it want; without one they take any. `--pace N` is how many tokens a second they say. Each
-//! service is disturbed by `POST /sim/fault` and tells what it did at `GET /sim/stats`.
+//! What is given before a service holds for it and those after it: `--models A,B` are the models that it has, beside one
+//! of its dialect's name; `--key KEY` is the key that it wants, without which it takes any; `--pace N` is how many tokens
+//! a second it says; `--fault FAULT` is in force from the start. When it listens, its dialect and its address are printed,
+//! one line for each service. Each is disturbed by `POST /sim/fault` and tells what it did at `GET /sim/stats`.
 
-#![expect(clippy::print_stderr, reason = "a program for the shell")]
+#![expect(clippy::print_stdout, reason = "a program for the shell")]
 
 use std::error::Error;
 
-use penstock_sim::{Dialect, ServiceConfig, start};
+use penstock_sim::{Dialect, Fault, ServiceConfig, start};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut models: Vec<String> = Vec::new();
-    let (mut api_key, mut pace) = (None, 0.0);
+    let (mut api_key, mut pace, mut fault) = (None, 0.0, Fault::default());
     let mut running = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -26,6 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "--models" => models = value()?.split(',').map(str::to_owned).collect(),
             "--key" => api_key = Some(value()?),
             "--pace" => pace = value()?.parse()?,
+            "--fault" => fault = Fault::parse(&value()?)?,
             _ => {
                 let (dialect, address) =
                     argument.split_once('=').ok_or("each service is given as DIALECT=ADDRESS")?;
@@ -40,7 +42,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     ..ServiceConfig::new(format!("sim-{dialect}"))
                 };
                 let service = start(config).await?;
-                eprintln!("{dialect} listens on {}", service.addr());
+                service.set_fault(fault.clone());
+                println!("{dialect} {}", service.addr());
                 running.push(service);
             }
         }

@@ -20,7 +20,7 @@ struct Open<'a> {
 }
 
 /// Checks the turns, and takes from the last what it asks for.
-pub(super) fn conversation(root: &At<'_>, asked: &mut Asked) -> Checked<()> {
+pub(super) fn conversation(root: &At<'_>, asked: &mut Asked, system_between: bool) -> Checked<()> {
     let turns = root.need("messages")?.list()?;
     if turns.is_empty() {
         return Err(root.need("messages")?.wrong("at least one message is required"));
@@ -34,6 +34,10 @@ pub(super) fn conversation(root: &At<'_>, asked: &mut Asked) -> Checked<()> {
     let mut open: Vec<Open<'_>> = Vec::new();
     for (index, turn) in turns.iter().enumerate() {
         turn.only(&["role", "content"])?;
+        if system_between && index > 0 && turn.value["role"] == "system" {
+            content(turn, false)?;
+            continue;
+        }
         let role = role(turn)?;
         if index == 0 && role != "user" {
             return Err(Wrong::said("messages", "first message must use the \"user\" role"));

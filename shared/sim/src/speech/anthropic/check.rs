@@ -10,6 +10,7 @@ use crate::script::{Asked, Choice, Tool};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Messages,
+    Messages2026,
     CountTokens,
     Vertex,
 }
@@ -27,26 +28,23 @@ const COUNTED: &[&str] = &[
     "mcp_servers",
     "output_format",
 ];
-const SENT: &[&str] = &[
-    "max_tokens",
-    "metadata",
-    "stop_sequences",
-    "stream",
-    "temperature",
-    "top_k",
-    "top_p",
-    "service_tier",
-    "container",
-    "inference_geo",
-];
+const SENT: &[&str] =
+    &["max_tokens", "metadata", "stop_sequences", "stream", "service_tier", "container", "inference_geo"];
+const SAMPLING: &[&str] = &["temperature", "top_k", "top_p"];
+const SINCE_2026: &[&str] = &["diagnostics", "speed", "user_profile_id"];
 /// Smallest budget for thinking.
 const LEAST_BUDGET: i64 = 1024;
 
 pub(super) fn messages(body: &Value, kind: Kind, asked: Asked) -> Checked<Asked> {
     let root = At::root(body);
-    let sent: &[&str] = if kind == Kind::CountTokens { &[] } else { SENT };
-    let known: Vec<&str> =
-        COUNTED.iter().chain(sent).copied().filter(|name| kind != Kind::Vertex || *name != "model").collect();
+    let known: Vec<&str> = match kind {
+        Kind::CountTokens => COUNTED.to_vec(),
+        Kind::Messages => [COUNTED, SENT, SAMPLING].concat(),
+        Kind::Messages2026 => [COUNTED, SENT, SINCE_2026].concat(),
+        Kind::Vertex => {
+            [COUNTED, SENT, SAMPLING].concat().into_iter().filter(|name| *name != "model").collect()
+        }
+    };
     root.only(&known)?;
     let mut asked = Asked { stream: root.flag_of("stream")?.unwrap_or(false), include_usage: true, ..asked };
     if kind != Kind::CountTokens {
@@ -64,7 +62,7 @@ pub(super) fn messages(body: &Value, kind: Kind, asked: Asked) -> Checked<Asked>
     asked.reasoning = thinking(&root, &asked)?;
     asked.schema = output_config(&root)?;
     system(&root)?;
-    blocks::conversation(&root, &mut asked)?;
+    blocks::conversation(&root, &mut asked, kind == Kind::Messages2026)?;
     asked.cache = cache_marks(body);
     Ok(asked)
 }
@@ -170,7 +168,7 @@ fn tool_choice(root: &At<'_>, tools: &[Tool]) -> Checked<(Choice, bool)> {
 
 fn thinking(root: &At<'_>, asked: &Asked) -> Checked<bool> {
     let Some(at) = root.get("thinking") else { return Ok(false) };
-    let kind = at.need("type")?.one_of(&["enabled", "disabled", "adaptive"])?;
+    let kind = at.need("type")?.one_of(&["enabled", "disabled", "adaptive", "between_tools"])?;
     if kind == "disabled" {
         at.only(&["type"])?;
         return Ok(false);

@@ -1,7 +1,7 @@
 //! Anthropic Messages: `POST /v1/messages` and `/v1/messages/count_tokens`.
 //!
 //! Read from the API reference and the guides on tool use, extended thinking and structured outputs at
-//! docs.claude.com, with error texts as that service gives them.
+//! platform.claude.com, from the types of the official clients, and with error texts as that service gives them.
 
 mod blocks;
 mod check;
@@ -27,7 +27,13 @@ pub(crate) struct OnVertex {
     pub(crate) stream: bool,
 }
 
-pub(super) const VERSION: &str = "2023-06-01";
+/// The versions of the API. The newest has no sampling parameters and takes instructions between turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V2023,
+    V2026,
+}
+
 const VERTEX_VERSION: &str = "vertex-2023-10-16";
 
 pub(crate) fn route(post: bool, path: &str) -> Found {
@@ -42,10 +48,13 @@ pub(crate) fn route(post: bool, path: &str) -> Found {
 
 impl Speech for Messages {
     fn check(&self, incoming: &Incoming<'_>) -> Result<Asked, Rejection> {
-        check_version(incoming)?;
+        let kind = match version(incoming)? {
+            Version::V2023 => check::Kind::Messages,
+            Version::V2026 => check::Kind::Messages2026,
+        };
         let body = incoming.json()?;
         let model = model(incoming, &body)?;
-        check::messages(&body, check::Kind::Messages, incoming.asked(model, "messages")).map_err(refuse)
+        check::messages(&body, kind, incoming.asked(model, "messages")).map_err(refuse)
     }
 
     fn whole(&self, script: &Script) -> Value {
@@ -98,7 +107,7 @@ impl Speech for OnVertex {
 
 /// `POST /v1/messages/count_tokens`
 fn count_tokens(incoming: &Incoming<'_>) -> Result<Plain, Rejection> {
-    check_version(incoming)?;
+    version(incoming)?;
     let body = incoming.json()?;
     let model = model(incoming, &body)?;
     let asked = incoming.asked(model, "messages");
@@ -107,9 +116,10 @@ fn count_tokens(incoming: &Incoming<'_>) -> Result<Plain, Rejection> {
     Ok(json!({"input_tokens": tokens}).into())
 }
 
-fn check_version(incoming: &Incoming<'_>) -> Result<(), Rejection> {
+fn version(incoming: &Incoming<'_>) -> Result<Version, Rejection> {
     match incoming.header("anthropic-version") {
-        Some(VERSION | "2023-01-01") => Ok(()),
+        Some("2023-01-01" | "2023-06-01") => Ok(Version::V2023),
+        Some("2026-10-21") => Ok(Version::V2026),
         Some(other) => {
             let message = format!("anthropic-version: \"{other}\" is not a valid version");
             Err(Rejection::plain(400, message))

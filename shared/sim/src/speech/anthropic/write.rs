@@ -122,6 +122,7 @@ fn usage(script: &Script, output: u64) -> Value {
         "cache_read_input_tokens": tokens.cached,
         "cache_creation": {"ephemeral_5m_input_tokens": tokens.written, "ephemeral_1h_input_tokens": 0},
         "output_tokens": output,
+        "output_tokens_details": {"thinking_tokens": tokens.reasoning.min(output)},
         "service_tier": "standard",
     })
 }
