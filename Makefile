@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 setup := tools/setup.sh
 step := tools/step
 
-.PHONY: help run test check generate bench test-real image chart tools clean-tools \
+.PHONY: help run test check generate bench test-real conformance image chart tools clean-tools \
 	check-format check-lints check-docs check-dependencies check-chart check-dashboards check-scripts
 
 help: ## Lists the targets
@@ -64,6 +64,10 @@ bench: ## Measures Penstock beside nginx, haproxy and Envoy; takes some minutes 
 test-real: ## Routes to a real language model on this machine; installs it into a folder of its own
 	@$(setup) protoc
 	@tests/real/run.sh
+
+conformance: ## Runs the vendors' official clients through Penstock and writes docs/reference/compatibility.md
+	@$(setup) protoc
+	@tests/conformance/run.sh
 
 image: ## Builds the container image from a static binary into target/image/
 	@$(setup) protoc buildah curl

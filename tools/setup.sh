@@ -210,6 +210,24 @@ setup_envoy() {
     link_from_venv '*/envoy'
 }
 
+# The vendors' official clients, for Python and for Node, in the versions that tests/conformance pins.
+setup_conformance() {
+    local pinned="$root/tests/conformance" folder="$tools/conformance"
+    local wanted
+    wanted=$(cat "$pinned/requirements.txt" "$pinned/package.json")
+    [ "$(cat "$folder/complete" 2>/dev/null)" = "$wanted" ] && return
+    have node && have npm || apt_install nodejs npm || fail "node or npm is missing: install Node.js 20 or newer"
+    python_venv
+    say "installing the official clients into .tools/conformance (about 200 MB)"
+    mkdir -p "$folder"
+    "$venv/bin/python" -m venv --clear "$folder/venv"
+    "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
+        --requirement "$pinned/requirements.txt"
+    cp "$pinned/package.json" "$folder/"
+    (cd "$folder" && npm install --silent --no-audit --no-fund)
+    echo "$wanted" >"$folder/complete"
+}
+
 mkdir -p "$bin"
 for tool in "$@"; do
     declare -F "setup_$tool" >/dev/null || fail "no such tool: $tool"

@@ -24,6 +24,8 @@ KINDS = {
     "broken": "late_error",
     "stall": "stall",
 }
+# What the services want, and the gateway is given. The clients bring the first themselves.
+SECRETS = {"CONFORMANCE_KEY": "conformance", "CONFORMANCE_AWS": "AKIDCONFORMANCE00:wJalrXUtnFEMI/K7MDENG"}
 TRAFFIC, ADMIN, GRPC, HTTP = 28300, 28301, 28302, 28303
 
 
@@ -33,6 +35,7 @@ def start_services(program):
     for kind, fault in KINDS.items():
         command += ["--fault", fault]
         for provider in PROVIDERS:
+            command += ["--key", SECRETS[provider.credential]] if provider.credential else []
             command.append(f"{provider.dialect}=127.0.0.1:0")
             order.append((provider.name, kind))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -67,12 +70,11 @@ def start_penstock(program, places, folder):
     document = folder / "policy.json"
     document.write_text(json.dumps(policy(places), indent=1))
     log = open(folder / "penstock.log", "wb")  # noqa: SIM115 - it lives as long as the process
-    environment = {**os.environ, "CONFORMANCE_KEY": "conformance", "CONFORMANCE_AWS": "AKIDCONFORMANCE:secret"}
     command = [
         program, "up", "--policy", document, "--data-dir", folder / "data", "--listen", f"127.0.0.1:{TRAFFIC}",
         "--admin-listen", f"127.0.0.1:{ADMIN}", "--grpc-listen", f"127.0.0.1:{GRPC}", "--http-listen", f"127.0.0.1:{HTTP}",
     ]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **SECRETS})
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -127,6 +129,14 @@ def run_client(client, places, names, through_penstock, folder, features):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def versions():
+    """Names and versions of the clients, as they are pinned."""
+    pinned = [line.split("==") for line in (HERE / "requirements.txt").read_text().splitlines()]
+    packages = json.loads((HERE / "package.json").read_text())["dependencies"]
+    node = [(name, version) for name, version in packages.items() if name != "zod"]
+    return [(f"{name} (Python)", version) for name, version in pinned] + [(f"{name} (Node)", version) for name, version in node]
+
+
 def judge(results):
     """Failures; what is known to be impossible must fail, and is no failure then."""
     failures = []
@@ -179,7 +189,7 @@ def main():
         print(f"FAILED {result['client']} {way} to {result['provider']}, {result['feature']}: {detail} ({result.get('where', '')})")
     print(f"{len(results) - len(failures)} of {len(results)} as they should be")
     if options.write and not failures:
-        pathlib.Path(options.write).write_text(page(results), encoding="utf-8")
+        pathlib.Path(options.write).write_text(page(results, versions()), encoding="utf-8")
     sys.exit(bool(failures))
 
 

@@ -14,7 +14,8 @@ pub(crate) fn authorize(config: &ServiceConfig, parts: &Parts, body: &[u8]) -> R
     let authorization = header(AUTHORIZATION.as_str());
     let bearer = authorization.and_then(|value| value.strip_prefix("Bearer "));
     let given = match config.dialect {
-        Dialect::Openai | Dialect::OpenaiStrict | Dialect::Ollama => return openai(config, authorization),
+        Dialect::Openai | Dialect::OpenaiStrict => return openai(config, authorization),
+        Dialect::Ollama => return Ok(()),
         Dialect::Bedrock => match authorization.filter(|value| value.starts_with("AWS4-HMAC-SHA256")) {
             Some(_) => return sigv4::verify(config.api_key.as_deref(), parts, body),
             None => bearer,

@@ -21,8 +21,9 @@ pub struct ServiceConfig {
     pub seed: u64,
     /// Models that it has. Any other is 404.
     pub models: Vec<String>,
-    /// The key it wants, in whichever header its dialect has for it; without one it takes any. Only the OpenAI-shaped
-    /// and Ollama take a call without a key then.
+    /// The key it wants, in whichever header its dialect has for it; for Bedrock an API key, or `ACCESS_KEY_ID:SECRET` to
+    /// verify signatures with. Without one it takes any, and those that are shaped like OpenAI take a call with none.
+    /// Ollama never wants one.
     pub api_key: Option<String>,
     /// Wait before the answer begins, besides `first_token`.
     pub latency: Latency,
