@@ -14,6 +14,7 @@
 //! - [`retry_after`]: the vendor's wish to be left alone for a while.
 //! - [`sse`]: the framing of event streams.
 //! - [`aws`]: the framing of AWS's binary event streams, and the signature of requests to AWS.
+//! - [`inflate`]: compressed bodies, decoded as they come.
 //! - [`ndjson`]: the framing of streams that have one JSON value a line.
 //! - [`json`]: what the others need of JSON and serde does not offer.
 //!
@@ -31,6 +32,7 @@ pub mod exchange;
 pub mod gemini;
 pub mod google_auth;
 pub mod headers;
+pub mod inflate;
 pub mod json;
 pub mod ndjson;
 pub mod ollama;
