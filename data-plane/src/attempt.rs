@@ -10,14 +10,15 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::Timeouts;
+use penstock_providers::classify::{classify, classify_success};
 use penstock_providers::headers::{forward_request_headers, forward_response_headers};
-use penstock_providers::openai::error_body::VendorError;
 use penstock_providers::openai::upstream::Endpoint;
-use penstock_providers::openai::{SseWatch, classify, usage};
+use penstock_providers::openai::{SseWatch, usage};
 use penstock_providers::splice::replace_model;
+use penstock_providers::vendor_error::VendorError;
 use tokio::time::timeout_at;
 
 use crate::clock::Moment;
@@ -216,7 +217,8 @@ async fn refused(
         }
         _ => Vec::new(),
     };
-    let classified = classify(head.status(), head.headers(), &body, SystemTime::now());
+    let error = VendorError::read(&body);
+    let classified = classify(target.vendor, Some(head.status()), head.headers(), error, SystemTime::now());
     let mut error = classified.error;
     if classified.outcome == Outcome::CredentialRejected {
         // About our account, not for the client.
@@ -225,7 +227,7 @@ async fn refused(
     Failure {
         outcome: classified.outcome,
         status: Some(head.status()),
-        retry_after: classified.retry_after,
+        retry_after: classified.limit.wait,
         error,
     }
 }
@@ -293,8 +295,7 @@ async fn whole(
         }
     };
     // A 200 can still be an error, or no JSON at all.
-    let classified = classify(StatusCode::OK, head.headers(), body, SystemTime::UNIX_EPOCH);
-    if classified.outcome != Outcome::Ok {
+    if let Some(classified) = classify_success(target.vendor, body) {
         let Failure { status, .. } = Failure::silent(classified.outcome);
         return Err(Failure {
             outcome: classified.outcome,
@@ -332,8 +333,8 @@ async fn until_first_token(
         watch.feed(&data);
         length += data.len();
         held.push_back(data);
-        if let Some(error) = watch.error() {
-            return Err(in_band(&watch, error.outcome));
+        if watch.error().is_some() {
+            return Err(in_band(&watch, watch.outcome()));
         }
         if watch.is_complete() {
             break;
@@ -344,6 +345,6 @@ async fn until_first_token(
 }
 
 fn in_band(watch: &SseWatch, outcome: Outcome) -> Failure {
-    let error = watch.error().map(|error| error.error.clone()).unwrap_or_default();
+    let error = watch.error().cloned().unwrap_or_default();
     Failure { outcome, status: None, retry_after: None, error }
 }

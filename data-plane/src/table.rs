@@ -6,8 +6,8 @@ use std::sync::Arc;
 use http::{HeaderValue, Uri};
 use penstock_decision::capability::Classifier;
 use penstock_decision::plan::Plans;
-use penstock_model::Snapshot;
 use penstock_model::policy::{Address, Candidate, Policy, Pool, PoolId, TargetId};
+use penstock_model::{Snapshot, Vendor};
 use penstock_providers::openai::upstream::{self, Endpoint};
 use penstock_providers::splice::ModelName;
 
@@ -32,6 +32,7 @@ pub(crate) struct Target {
     pub(crate) state: Arc<TargetState>,
     pub(crate) upstream: Upstream,
     pub(crate) model: ModelName,
+    pub(crate) vendor: &'static Vendor,
     /// The backend's name as a header value.
     pub(crate) backend: HeaderValue,
     /// `None` when the backend has no credential.
@@ -128,6 +129,7 @@ impl Registry {
                 address: backend.address.clone(),
             },
             model: ModelName::new(&target.model),
+            vendor: backend.vendor,
             backend: text(&backend.name),
             credential_missing: backend.credential.is_some() && authorization.is_none(),
             authorization,

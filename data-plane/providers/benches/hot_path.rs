@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use penstock_providers::openai::{SseWatch, outcome, usage, view};
+use penstock_providers::classify::classify_success;
+use penstock_providers::openai::{SseWatch, usage, view};
 use penstock_providers::splice::{ModelName, replace_model};
 
 /// Events of the usual size, as OpenAI sends them.
@@ -79,16 +80,9 @@ fn bodies(c: &mut Criterion) {
     );
     let mut group = c.benchmark_group("answer");
     group.throughput(Throughput::Bytes(answer.len() as u64));
-    let headers = http::HeaderMap::new();
+    let vendor = penstock_model::Vendor::find("openai").expect("it is there");
     group.bench_function("classify", |b| {
-        b.iter(|| {
-            outcome::classify(
-                http::StatusCode::OK,
-                &headers,
-                black_box(answer.as_bytes()),
-                std::time::UNIX_EPOCH,
-            )
-        });
+        b.iter(|| classify_success(vendor, black_box(answer.as_bytes())));
     });
     group.bench_function("usage", |b| b.iter(|| usage::find(black_box(answer.as_bytes()))));
     group.finish();

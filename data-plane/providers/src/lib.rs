@@ -11,7 +11,8 @@
 //! - [`splice`]: changes one field of a body without copying the rest.
 //! - [`google_auth`]: how a service account gets the access tokens that Vertex wants.
 //! - [`headers`]: which headers may pass, in both directions.
-//! - [`retry_after`]: the vendor's wish to be left alone for a while.
+//! - [`vendor_error`], [`classify`]: what a service says about its failure, and what that means.
+//! - [`rate_limit`], [`retry_after`]: what is left of its limits, and how long it wishes to be left alone.
 //! - [`sse`]: the framing of event streams.
 //! - [`aws`]: the framing of AWS's binary event streams, and the signature of requests to AWS.
 //! - [`inflate`]: compressed bodies, decoded as they come.
@@ -25,6 +26,7 @@ pub mod anthropic;
 pub mod aws;
 pub mod bedrock;
 mod chat_shaped;
+pub mod classify;
 pub mod cohere;
 pub mod dashscope;
 pub mod dialect;
@@ -37,9 +39,11 @@ pub mod json;
 pub mod ndjson;
 pub mod ollama;
 pub mod openai;
+pub mod rate_limit;
 pub mod responses;
 pub mod retry_after;
 pub mod splice;
 pub mod sse;
 mod tokens;
+pub mod vendor_error;
 pub mod view;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -19,6 +20,20 @@ static VENDORS: LazyLock<Vec<Vendor>> = LazyLock::new(|| {
         .map(|(name, text)| Vendor::read(name, text).expect("a test reads every vendor file"))
         .collect()
 });
+
+static COMMON_ERRORS: LazyLock<Vec<ErrorRule>> =
+    LazyLock::new(|| read(include_str!("../errors.yaml")).expect("a test reads it"));
+
+/// What errors mean with vendors in general: for what a vendor's own rules do not say. The first that matches decides.
+#[must_use]
+pub fn common_errors() -> &'static [ErrorRule] {
+    &COMMON_ERRORS
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let value = crate::load::plain_value(text).ok_or("not YAML")?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
 
 /// One vendor. See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -314,6 +329,9 @@ pub struct ErrorRule {
     /// Only when there is (or is not) a `retry-after` header.
     #[serde(default)]
     pub retry_after: Option<bool>,
+    /// Seconds to leave the key alone when the answer does not say how long: for limits whose window is known to be long.
+    #[serde(default)]
+    pub wait: Option<u32>,
     /// What it means.
     pub means: Meaning,
 }
@@ -359,8 +377,7 @@ impl Vendor {
     }
 
     fn read(name: &str, text: &str) -> Result<Self, String> {
-        let value = crate::load::plain_value(text).ok_or_else(|| format!("{name}: not YAML"))?;
-        let mut vendor: Self = serde_json::from_value(value).map_err(|error| format!("{name}: {error}"))?;
+        let mut vendor: Self = read(text).map_err(|error| format!("{name}: {error}"))?;
         name.clone_into(&mut vendor.name);
         Ok(vendor)
     }
@@ -369,6 +386,8 @@ impl Vendor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Settings;
+    use crate::settings::placeholders;
 
     #[test]
     fn every_vendor_file_is_sound() {
@@ -378,11 +397,31 @@ mod tests {
                 let call = vendor.wire.call(stream);
                 assert!(vendor.path(call).is_some(), "{name} lacks {call:?}, the call of its dialect");
             }
-            for rule in &vendor.errors {
-                let says_something =
-                    rule.status.is_some() || !rule.codes.is_empty() || rule.message.is_some();
-                assert!(says_something, "{name} has a rule that matches every error");
+            check(name, &vendor.errors);
+            let templates = vendor.calls.values().chain(&vendor.base_url).chain(vendor.regions.values());
+            for placeholder in templates.flat_map(|template| placeholders(template)) {
+                let known = placeholder == "model" || Settings::NAMES.contains(&placeholder);
+                assert!(known, "{name}: nothing fills {{{placeholder}}}");
             }
+            let in_path = vendor.path(vendor.wire.call(false)).unwrap().contains("{model}");
+            assert!(in_path || !vendor.model_in_path, "{name}: the model is nowhere");
         }
+        check("errors", common_errors());
+    }
+
+    fn check(name: &str, rules: &[ErrorRule]) {
+        for rule in rules {
+            let says_something = rule.status.is_some() || !rule.codes.is_empty() || rule.message.is_some();
+            assert!(says_something, "{name} has a rule that matches every error");
+        }
+    }
+
+    #[test]
+    fn vendors_are_in_order_and_found_by_name() {
+        assert!(Vendor::all().is_sorted_by_key(|vendor| &vendor.name));
+        for vendor in Vendor::all() {
+            assert_eq!(Vendor::find(&vendor.name), Some(vendor));
+        }
+        assert_eq!(Vendor::find("telepathy"), None);
     }
 }

@@ -119,8 +119,8 @@ pub(super) fn ended(reason: &str) -> Ended {
 pub(super) fn failure(reason: &str) -> VendorError {
     VendorError {
         code: Some(reason.to_owned()),
-        kind: None,
         message: Some(format!("the model stopped with \"{reason}\"")),
+        ..VendorError::default()
     }
 }
 

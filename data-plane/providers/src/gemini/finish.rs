@@ -51,7 +51,7 @@ pub(super) fn failure(reason: &str, message: Option<&str>) -> VendorError {
     let said =
         message.and_then(|text| VendorError::from_value(&serde_json::json!({ "message": text }), 0).message);
     let message = said.unwrap_or_else(|| format!("the service stopped with finishReason {reason}"));
-    VendorError { code: Some(reason.to_owned()), kind: None, message: Some(message) }
+    VendorError { code: Some(reason.to_owned()), message: Some(message), ..VendorError::default() }
 }
 
 /// The reason that a client is told. `native` is the service's word, which is kept if it is one of this dialect.

@@ -4,11 +4,9 @@
 pub(crate) mod chat;
 pub mod error_body;
 pub mod invoke;
-pub mod outcome;
 pub mod stream;
 pub mod upstream;
 pub mod usage;
 pub mod view;
 
-pub use outcome::{Classified, classify};
 pub use stream::SseWatch;

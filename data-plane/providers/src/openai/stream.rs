@@ -11,31 +11,18 @@ use penstock_model::outcome::Outcome;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::error_body::VendorError;
-use super::outcome::{in_band, named_or_server_error};
 use super::usage;
+use crate::classify;
 use crate::json::member_value;
 use crate::sse::{Event, Framer};
+use crate::vendor_error::VendorError;
 
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"finish_reason\""));
 
 /// Reasons to finish that are failures of the service: DeepSeek, Zhipu, Mistral.
-const FAILED_FINISH: &[(&str, Outcome)] = &[
-    ("insufficient_system_resource", Outcome::Overloaded),
-    ("network_error", Outcome::ServerError),
-    ("error", Outcome::ServerError),
-];
-
-/// A failure reported inside a stream that began as 200.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamError {
-    /// What it means for the target.
-    pub outcome: Outcome,
-    /// What the vendor says.
-    pub error: VendorError,
-}
+const FAILED_FINISH: [&str; 3] = ["insufficient_system_resource", "network_error", "error"];
 
 /// What has been seen of one stream. About 200 bytes, and at most twice [`crate::sse::MAX_HELD`] more while reads cut
 /// events.
@@ -50,7 +37,7 @@ struct Seen {
     first_token: bool,
     done: bool,
     finished: bool,
-    error: Option<StreamError>,
+    error: Option<VendorError>,
     usage: Option<Usage>,
     events: u64,
     strays: u64,
@@ -93,7 +80,7 @@ impl SseWatch {
 
     /// The failure that the service reported inside the stream.
     #[must_use]
-    pub fn error(&self) -> Option<&StreamError> {
+    pub fn error(&self) -> Option<&VendorError> {
         self.seen.error.as_ref()
     }
 
@@ -131,7 +118,7 @@ impl SseWatch {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match &self.seen.error {
-            Some(error) => error.outcome,
+            Some(error) => classify::in_general(error),
             None if self.is_complete() => Outcome::Ok,
             None if self.seen.events == self.seen.strays => Outcome::InvalidResponse,
             None => Outcome::Truncated,
@@ -152,8 +139,7 @@ impl Seen {
             return;
         }
         if event.is_error {
-            let error = VendorError::read(data);
-            self.fail(named_or_server_error(&error), error);
+            self.fail(VendorError::read(data));
         }
         if data.first() != Some(&b'{') {
             self.strays += 1;
@@ -168,9 +154,9 @@ impl Seen {
             self.usage.get_or_insert_default().update(usage);
         }
         if ERROR.find(data).is_some()
-            && let Some((outcome, error)) = in_band(data)
+            && let Some(error) = VendorError::in_band(data)
         {
-            self.fail(outcome, error);
+            self.fail(error);
         }
         for at in FINISH.find_iter(data) {
             self.read_finish_reason(&data[at + FINISH.needle().len()..]);
@@ -182,19 +168,19 @@ impl Seen {
             return;
         };
         let reason = &reason[..memchr::memchr(b'"', reason).unwrap_or(0)];
-        match FAILED_FINISH.iter().find(|(name, _)| name.as_bytes() == reason) {
-            Some((name, outcome)) => {
+        match FAILED_FINISH.into_iter().find(|name| name.as_bytes() == reason) {
+            Some(name) => {
                 let message = format!("the service stopped with finish_reason \"{name}\"");
-                let error = VendorError { message: Some(message), ..VendorError::default() };
-                self.fail(*outcome, error);
+                let (code, message) = (Some(name.to_owned()), Some(message));
+                self.fail(VendorError { code, message, ..VendorError::default() });
             }
             None => self.finished |= !reason.is_empty(),
         }
     }
 
     /// The first error is the cause; later ones follow from it.
-    fn fail(&mut self, outcome: Outcome, error: VendorError) {
-        self.error.get_or_insert(StreamError { outcome, error });
+    fn fail(&mut self, error: VendorError) {
+        self.error.get_or_insert(error);
     }
 }
 

@@ -7,14 +7,13 @@ use super::members::{Members, elements, string, typed, value};
 use super::{finish, media, reasoning, tool_reader};
 use crate::exchange::{Answer, Choice, Media, Part, Reasoning, Source, Text, ToolCall};
 use crate::openai::error_body::VendorError;
-use crate::openai::outcome::in_band;
 use crate::openai::usage;
 
 /// Reads a body that came with a status of success. What it does not understand of a choice it leaves out: it is the
 /// service's answer, and the client is not to blame.
 pub(super) fn read(body: &[u8], id: &str) -> Result<Answer, VendorError> {
     let text = String::from_utf8_lossy(body);
-    if let Some((_, error)) = in_band(text.as_bytes()) {
+    if let Some(error) = VendorError::in_band(text.as_bytes()) {
         return Err(error);
     }
     let members = Members::read(&text, "").map_err(|_| VendorError::default())?;

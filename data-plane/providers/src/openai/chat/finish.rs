@@ -51,7 +51,7 @@ pub(super) fn refine(stop: Stop, calls_tools: bool, sequence: bool) -> Stop {
 pub(super) fn failure(word: &str) -> VendorError {
     VendorError {
         code: Some(word.to_owned()),
-        kind: None,
         message: Some(format!("the service stopped with finish_reason \"{word}\"")),
+        ..VendorError::default()
     }
 }

@@ -13,7 +13,6 @@ use crate::dialect::StreamReader;
 use crate::exchange::{Event, Part, Stop};
 use crate::json::JsonStr;
 use crate::openai::error_body::VendorError;
-use crate::openai::outcome::in_band;
 use crate::openai::usage;
 use crate::sse::{self, Framer, MAX_TRANSLATED};
 
@@ -140,7 +139,7 @@ impl Progress {
             // A keep-alive in the wrong place (SSE-03).
             return;
         }
-        if let Some((_, error)) = in_band(data) {
+        if let Some(error) = VendorError::in_band(data) {
             return self.fail_with(error, sink);
         }
         match serde_json::from_slice(data) {

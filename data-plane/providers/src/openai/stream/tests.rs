@@ -95,7 +95,7 @@ fn an_error_inside_the_stream_is_a_failure_with_its_class_and_words_sse_08() {
     ]);
     assert!(!first.first_token(), "nothing was shown: it may be retried");
     assert_eq!(first.outcome(), Outcome::Overloaded);
-    assert_eq!(first.error().unwrap().error.message.as_deref(), Some("queue full"));
+    assert_eq!(first.error().unwrap().message.as_deref(), Some("queue full"));
 
     let later =
         ended(&[TEXT, TEXT, b"data: {\"error\":{\"message\":\"queue full\",\"code\":503}}\n\n", DONE]);
@@ -112,7 +112,7 @@ fn an_error_by_event_name_and_its_overload_twin_are_seen_res_09() {
     assert_eq!(named.outcome(), Outcome::Overloaded);
     let bare = ended(&[b"event: error\ndata: broke down\n\n"]);
     assert_eq!(bare.outcome(), Outcome::ServerError);
-    assert_eq!(bare.error().unwrap().error.message.as_deref(), Some("broke down"));
+    assert_eq!(bare.error().unwrap().message.as_deref(), Some("broke down"));
 }
 
 #[test]

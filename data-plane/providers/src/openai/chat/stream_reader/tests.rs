@@ -197,6 +197,7 @@ fn an_error_inside_the_stream_is_a_failure_and_the_end_sse_08() {
         code: Some("503".to_owned()),
         kind: Some("overloaded".to_owned()),
         message: Some("queue full".to_owned()),
+        ..VendorError::default()
     };
     assert_eq!(events(&[body]), debug(&[Event::Failed { error, status: Some(503) }]));
     let null = b"data: {\"error\":null,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
