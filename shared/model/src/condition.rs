@@ -55,7 +55,7 @@ pub const CONTEXT_FIELDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Type names that CEL resolves like variables, as in `type(model) == string`.
-const TYPE_NAMES: &[&str] =
+pub const TYPE_NAMES: &[&str] =
     &["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
 
 /// What is wrong within a condition.
@@ -152,13 +152,47 @@ fn loop_body(expression: &Expression) -> Vec<&Expression> {
 }
 
 /// How deep operations nest, and how deep loops nest.
-fn nesting(expression: &Expression) -> (usize, usize) {
+#[must_use]
+pub fn nesting(expression: &Expression) -> (usize, usize) {
     let deepest = |parts: Vec<&Expression>| {
         parts.into_iter().map(nesting).fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)))
     };
     let (parts, body) = (deepest(parts(expression)), deepest(loop_body(expression)));
     let own_loop = usize::from(matches!(expression.expr, Expr::Comprehension(_)));
     (1 + parts.0.max(body.0), parts.1.max(body.1 + own_loop))
+}
+
+/// The names in an expression that are not variables of a loop around them, each with its place.
+#[must_use]
+pub fn free_names(expression: &Expression) -> Vec<(&Expression, &str)> {
+    let mut found = Vec::new();
+    collect_free_names(expression, &mut Vec::new(), &mut found);
+    found
+}
+
+fn collect_free_names<'a>(
+    expression: &'a Expression,
+    scope: &mut Vec<&'a str>,
+    found: &mut Vec<(&'a Expression, &'a str)>,
+) {
+    if let Expr::Ident(name) = &expression.expr
+        && !name.starts_with('@')
+        && !scope.contains(&name.as_str())
+    {
+        found.push((expression, name));
+    }
+    for part in parts(expression) {
+        collect_free_names(part, scope, found);
+    }
+    if let Expr::Comprehension(loop_) = &expression.expr {
+        let depth = scope.len();
+        scope.extend([loop_.iter_var.as_str(), loop_.accu_var.as_str()]);
+        scope.extend(loop_.iter_var2.as_deref());
+        for part in loop_body(expression) {
+            collect_free_names(part, scope, found);
+        }
+        scope.truncate(depth);
+    }
 }
 
 /// Tries a program out, part by part.
@@ -172,7 +206,7 @@ impl<'a> Trial<'a> {
     fn run(program: &'a Program) -> Vec<ConditionFinding> {
         let mut trial = Self { program, context: sample_context(), findings: Vec::new() };
         let root = program.expression();
-        trial.check_names(root, &mut Vec::new());
+        trial.check_names(root);
         if trial.findings.is_empty() {
             trial.check_types(root);
         }
@@ -196,31 +230,15 @@ impl<'a> Trial<'a> {
     }
 
     /// Reports names that are neither context fields nor variables of an enclosing loop.
-    fn check_names(&mut self, expression: &'a Expression, scope: &mut Vec<&'a str>) {
-        if let Expr::Ident(name) = &expression.expr {
-            let known = name.starts_with('@')
-                || scope.contains(&name.as_str())
-                || TYPE_NAMES.contains(&name.as_str())
-                || CONTEXT_FIELDS.iter().any(|(field, _, _)| field == name);
-            if !known {
-                let fields = CONTEXT_FIELDS.iter().map(|(field, _, _)| *field);
-                let hint = crate::problem::did_you_mean(name, fields).unwrap_or_else(|| {
-                    "the reference page lists the fields of the routing context".to_owned()
-                });
-                self.report(expression, format!("there is no field `{name}`"), hint);
+    fn check_names(&mut self, root: &'a Expression) {
+        for (expression, name) in free_names(root) {
+            if TYPE_NAMES.contains(&name) || CONTEXT_FIELDS.iter().any(|(field, _, _)| *field == name) {
+                continue;
             }
-        }
-        for part in parts(expression) {
-            self.check_names(part, scope);
-        }
-        if let Expr::Comprehension(loop_) = &expression.expr {
-            let depth = scope.len();
-            scope.extend([loop_.iter_var.as_str(), loop_.accu_var.as_str()]);
-            scope.extend(loop_.iter_var2.as_deref());
-            for part in loop_body(expression) {
-                self.check_names(part, scope);
-            }
-            scope.truncate(depth);
+            let fields = CONTEXT_FIELDS.iter().map(|(field, _, _)| *field);
+            let hint = crate::problem::did_you_mean(name, fields)
+                .unwrap_or_else(|| "the reference page lists the fields of the routing context".to_owned());
+            self.report(expression, format!("there is no field `{name}`"), hint);
         }
     }
 

@@ -10,7 +10,7 @@
 //! This crate does not decide anything: see `penstock-decision`.
 
 mod address;
-mod condition;
+pub mod condition;
 mod demo;
 pub mod document;
 pub mod live;
