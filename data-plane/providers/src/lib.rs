@@ -16,6 +16,7 @@
 //! - [`sse`]: the framing of event streams.
 //! - [`aws`]: the framing of AWS's binary event streams, and the signature of requests to AWS.
 //! - [`adapter`]: templates that reshape the calls of generic services.
+//! - [`grpc`]: framing and status of gRPC calls.
 //! - [`inflate`]: compressed bodies, decoded as they come.
 //! - [`ndjson`]: the framing of streams that have one JSON value a line.
 //! - [`json`]: what the others need of JSON and serde does not offer.
@@ -35,6 +36,7 @@ pub mod dialect;
 pub mod exchange;
 pub mod gemini;
 pub mod google_auth;
+pub mod grpc;
 pub mod headers;
 pub mod inflate;
 pub mod json;

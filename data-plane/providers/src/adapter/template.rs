@@ -217,9 +217,8 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, after) = (&rest[..at], &rest[at + 2..]);
-        if before.ends_with('$') {
-            // `$${`: without the first of them.
-            tokens.push(Token::Text(&before[..before.len() - 1]));
+        if let Some(before) = before.strip_suffix('$') {
+            tokens.push(Token::Text(before));
             tokens.push(Token::Text("${"));
             rest = after;
             continue;
