@@ -173,30 +173,38 @@ pub(crate) fn span_of(body: &[u8], part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// A JSON string still in its quotes, decoded only when somebody asks.
+/// A JSON string still in its quotes, decoded only when somebody asks; or a text that never had any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JsonStr<'a>(&'a str);
+pub struct JsonStr<'a> {
+    text: &'a str,
+    plain: bool,
+}
 
 impl<'a> JsonStr<'a> {
     /// `raw` when it is a string.
     pub(crate) fn new(raw: &'a RawValue) -> Option<Self> {
-        raw.get().starts_with('"').then_some(Self(raw.get()))
+        raw.get().starts_with('"').then_some(Self { text: raw.get(), plain: false })
+    }
+
+    /// A text from elsewhere than JSON.
+    pub(crate) fn plain(text: &'a str) -> Self {
+        Self { text, plain: true }
     }
 
     /// What stands between the quotes, escapes as they are.
     #[must_use]
     pub fn escaped(self) -> &'a str {
-        &self.0[1..self.0.len() - 1]
+        if self.plain { self.text } else { &self.text[1..self.text.len() - 1] }
     }
 
     /// The text. Borrowed when it holds no escape; half of a surrogate pair, which cut emoji leave behind, becomes
     /// U+FFFD.
     #[must_use]
     pub fn decode(self) -> Cow<'a, str> {
-        if memchr::memchr(b'\\', self.escaped().as_bytes()).is_none() {
+        if self.plain || memchr::memchr(b'\\', self.escaped().as_bytes()).is_none() {
             return Cow::Borrowed(self.escaped());
         }
-        let mut deserializer = serde_json::Deserializer::from_str(self.0);
+        let mut deserializer = serde_json::Deserializer::from_str(self.text);
         // As bytes, because only then does serde_json let half surrogates through.
         let bytes = deserializer.deserialize_bytes(BytesVisitor).unwrap_or_default();
         Cow::Owned(

@@ -63,11 +63,7 @@ impl SplicedBody {
 #[must_use]
 pub fn replace_model(body: &Bytes, span: Option<Range<usize>>, model: &ModelName) -> SplicedBody {
     if let Some(span) = span {
-        if body[span.clone()] == model.value {
-            return SplicedBody::whole(body.clone());
-        }
-        let segments = [body.slice(..span.start), model.value.clone(), body.slice(span.end..)];
-        return SplicedBody { segments };
+        return replace(body, span, model.value.clone());
     }
     let Some(brace) = memchr::memchr(b'{', body) else { return SplicedBody::whole(body.clone()) };
     let after = brace + 1;
@@ -75,6 +71,15 @@ pub fn replace_model(body: &Bytes, span: Option<Range<usize>>, model: &ModelName
     let comma = usize::from(empty_object);
     let member = model.member.slice(..model.member.len() - comma);
     SplicedBody { segments: [body.slice(..after), member, body.slice(after..)] }
+}
+
+/// The body with the bytes of `span` replaced by `value`. Every other byte stays where it is in memory.
+#[must_use]
+pub fn replace(body: &Bytes, span: Range<usize>, value: Bytes) -> SplicedBody {
+    if body[span.clone()] == value {
+        return SplicedBody::whole(body.clone());
+    }
+    SplicedBody { segments: [body.slice(..span.start), value, body.slice(span.end..)] }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod chat;
 pub mod error_body;
+pub mod extra;
 pub mod invoke;
 pub mod stream;
 pub mod upstream;

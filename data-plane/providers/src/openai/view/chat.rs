@@ -82,7 +82,7 @@ pub fn chat(body: &[u8]) -> Result<View<'_>, InvalidBody> {
     Ok(view)
 }
 
-fn typed<'a, T: Deserialize<'a>>(
+pub(in crate::openai) fn typed<'a, T: Deserialize<'a>>(
     body: &[u8],
     name: &str,
     raw: Option<&'a RawValue>,

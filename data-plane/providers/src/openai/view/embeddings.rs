@@ -38,7 +38,8 @@ pub fn embeddings(body: &[u8]) -> Result<View<'_>, InvalidBody> {
     Ok(view)
 }
 
-fn read_array<'a>(view: &mut View<'a>, input: &'a RawValue) -> Option<()> {
+/// Adds the texts and tokens of an array of strings, of tokens or of arrays of tokens; `None` when it is none.
+pub(in crate::openai) fn read_array<'a>(view: &mut View<'a>, input: &'a RawValue) -> Option<()> {
     let items: Vec<&'a RawValue> = serde_json::from_str(input.get()).ok()?;
     view.message_count = items.len();
     for item in items {
