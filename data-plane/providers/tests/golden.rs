@@ -5,6 +5,8 @@
 //! expected files beside them are `CASE.request.json`, `CASE.answer.openai.json`, `CASE.stream.events.txt` and
 //! `CASE.stream.openai.sse`. After a change that is meant, run with `BLESS=1` and read the difference.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail at once")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
