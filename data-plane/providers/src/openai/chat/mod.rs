@@ -80,4 +80,6 @@ impl Dialect for Chat {
 }
 
 #[cfg(test)]
+mod identity_tests;
+#[cfg(test)]
 mod tests;
