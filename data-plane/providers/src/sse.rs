@@ -71,13 +71,30 @@ impl Framer {
 
     /// Takes in one read and reports each event that ends in it.
     pub fn feed(&mut self, read: &[u8], mut on_event: impl FnMut(Event<'_>)) {
+        self.feed_ends(read, |event, _| {
+            if let Some(event) = event {
+                on_event(event);
+            }
+        });
+    }
+
+    /// As [`Self::feed`], with where in `read` each event ends, its empty line included. Also reports empty lines that end
+    /// nothing but comments.
+    pub(crate) fn feed_ends(&mut self, read: &[u8], mut on_end: impl FnMut(Option<Event<'_>>, usize)) {
         let mut rest = read;
+        let mut closed_one = false;
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;
-            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            if let Some(after) = rest.strip_prefix(b"\n") {
+                rest = after;
+                // The second half of an empty line's end.
+                closed_one = self.open_bytes == 0;
+                if closed_one {
+                    on_end(None, 1);
+                }
+            }
         }
         let mut open_from = rest.len();
-        let mut closed_one = false;
         // The open event's only data line so far, when it lies wholly in this read.
         let mut in_place: Option<&[u8]> = None;
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
@@ -90,7 +107,7 @@ impl Framer {
             }
             let cut_before = !self.line.is_empty() || self.line_dropped;
             if line.is_empty() && !cut_before {
-                self.close(in_place.take(), &mut on_event);
+                self.close(in_place.take(), |event| on_end(event, read.len() - rest.len()));
                 open_from = rest.len();
                 closed_one = true;
             } else if cut_before {
@@ -112,7 +129,11 @@ impl Framer {
         if !self.line.is_empty() || self.line_dropped {
             self.end_cut_line(b"");
         }
-        self.close(None, &mut on_event);
+        self.close(None, |event| {
+            if let Some(event) = event {
+                on_event(event);
+            }
+        });
     }
 
     /// Is the open event already known to be too long to look into?
@@ -152,13 +173,14 @@ impl Framer {
     }
 
     /// Reports the open event, if it has data, and starts the next.
-    fn close(&mut self, in_place: Option<&[u8]>, on_event: &mut impl FnMut(Event<'_>)) {
+    fn close(&mut self, in_place: Option<&[u8]>, on_end: impl FnOnce(Option<Event<'_>>)) {
         let data = if self.has_held { Some(self.held.as_slice()) } else { in_place };
-        if self.oversized {
-            on_event(Event { data: b"", is_error: self.is_error, oversized: true });
-        } else if let Some(data) = data {
-            on_event(Event { data, is_error: self.is_error, oversized: false });
-        }
+        let is_error = self.is_error;
+        on_end(if self.oversized {
+            Some(Event { data: b"", is_error, oversized: true })
+        } else {
+            data.map(|data| Event { data, is_error, oversized: false })
+        });
         self.held.clear();
         self.held.shrink_to(MAX_HELD);
         self.has_held = false;

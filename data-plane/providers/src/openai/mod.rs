@@ -1,6 +1,7 @@
 //! The OpenAI dialect, and the services that speak it: DeepSeek, Qwen's compatible mode, Qianfan, Ark, Zhipu, Moonshot,
 //! Mistral, vLLM, llama.cpp, Ollama's `/v1`.
 
+mod calls;
 pub(crate) mod chat;
 pub mod error_body;
 pub mod extra;

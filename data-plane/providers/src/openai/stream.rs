@@ -1,7 +1,11 @@
 //! Watches a streamed chat completion on its way to the client.
 //!
-//! It is fed every read and never alters one. It answers the questions that the relay has: may this attempt still be
-//! retried, did it fail in spite of its 200, is it complete, and what did it consume.
+//! It answers the questions that the relay has: may this attempt still be retried, did it fail in spite of its 200, is it
+//! complete, and what did it consume. And it says what the client gets: every read as it came, but for the few events
+//! that would harm the client ([`filter`]).
+
+mod filter;
+mod repair;
 
 use std::sync::LazyLock;
 
@@ -9,6 +13,7 @@ use memchr::memmem::Finder;
 use penstock_model::Usage;
 use penstock_model::outcome::Outcome;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::usage;
@@ -17,19 +22,34 @@ use crate::json::member_value;
 use crate::sse::{Event, Framer};
 use crate::vendor_error::VendorError;
 
+pub use filter::Pieces;
+
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
+static TOOL_CALLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"tool_calls\""));
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"finish_reason\""));
 
 /// Reasons to finish that are failures of the service: DeepSeek, Zhipu, Mistral.
 const FAILED_FINISH: [&str; 3] = ["insufficient_system_resource", "network_error", "error"];
 
-/// What has been seen of one stream. About 200 bytes, and at most twice [`crate::sse::MAX_HELD`] more while reads cut
-/// events.
+/// What has been seen of one stream. A few hundred bytes, and at most three times [`crate::sse::MAX_HELD`] more while
+/// reads cut events.
 #[derive(Debug, Default)]
 pub struct SseWatch {
     framer: Framer,
     seen: Seen,
+    open: filter::Open,
+}
+
+/// What becomes of an event.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It passes as it came.
+    Pass,
+    /// The client is better off without it.
+    Drop,
+    /// It passes with this for its data.
+    Replace(Vec<u8>),
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +61,9 @@ struct Seen {
     usage: Option<Usage>,
     events: u64,
     strays: u64,
+    /// Did we ask for the usage, and the client not?
+    hide_usage: bool,
+    calls: repair::Repair,
 }
 
 impl SseWatch {
@@ -50,18 +73,27 @@ impl SseWatch {
         Self::default()
     }
 
-    /// Takes in one read of the body.
+    /// For a stream whose usage report was asked for by us and not by the client: [`Self::filter`] leaves it out (SSE-05).
+    #[must_use]
+    pub fn hiding_usage() -> Self {
+        Self { seen: Seen { hide_usage: true, ..Seen::default() }, ..Self::default() }
+    }
+
+    /// Takes in one read of the body, without a word on what the client gets.
     pub fn feed(&mut self, read: &[u8]) {
         let seen = &mut self.seen;
-        self.framer.feed(read, |event| seen.inspect(event));
-        // Too long to look into, and hence too long to be anything but content.
+        self.framer.feed(read, |event| {
+            seen.inspect(event);
+        });
         seen.first_token |= self.framer.is_oversized();
     }
 
-    /// The body has ended.
+    /// The body has ended. For streams that went through [`Self::feed`].
     pub fn end(&mut self) {
         let seen = &mut self.seen;
-        self.framer.end(|event| seen.inspect(event));
+        self.framer.end(|event| {
+            seen.inspect(event);
+        });
     }
 
     /// The commit point: has a token (text, reasoning, refusal or part of a tool call) come? From here on the attempt
@@ -127,30 +159,30 @@ impl SseWatch {
 }
 
 impl Seen {
-    fn inspect(&mut self, event: Event<'_>) {
+    fn inspect(&mut self, event: Event<'_>) -> Verdict {
         self.events += 1;
         if event.oversized {
             self.first_token = true;
-            return;
+            return Verdict::Pass;
         }
         let data = event.data.trim_ascii();
         if data == b"[DONE]" {
             self.done = true;
-            return;
+            return Verdict::Pass;
         }
         if event.is_error {
             self.fail(VendorError::read(data));
         }
         if data.first() != Some(&b'{') {
             self.strays += 1;
-            return;
+            // A keep-alive in the wrong place, on which clients that parse it would fail (SSE-03).
+            return if event.is_error { Verdict::Pass } else { Verdict::Drop };
         }
         if !self.first_token {
             self.first_token = holds_token(data);
         }
-        if USAGE.find(data).is_some()
-            && let Some(usage) = usage::find(data)
-        {
+        let usage = USAGE.find(data).and_then(|_| usage::find(data));
+        if let Some(usage) = usage {
             self.usage.get_or_insert_default().update(usage);
         }
         if ERROR.find(data).is_some()
@@ -160,6 +192,13 @@ impl Seen {
         }
         for at in FINISH.find_iter(data) {
             self.read_finish_reason(&data[at + FINISH.needle().len()..]);
+        }
+        if self.hide_usage && usage.is_some() && has_no_choices(data) {
+            return Verdict::Drop;
+        }
+        match TOOL_CALLS.find(data).and_then(|_| self.calls.repair(data)) {
+            Some(repaired) => Verdict::Replace(repaired),
+            None => Verdict::Pass,
         }
     }
 
@@ -182,6 +221,15 @@ impl Seen {
     fn fail(&mut self, error: VendorError) {
         self.error.get_or_insert(error);
     }
+}
+
+/// Is there nothing but the usage that this chunk could be for?
+fn has_no_choices(chunk: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Chunk {
+        choices: Option<Vec<IgnoredAny>>,
+    }
+    serde_json::from_slice::<Chunk>(chunk).is_ok_and(|chunk| chunk.choices.is_none_or(|list| list.is_empty()))
 }
 
 /// Does this chunk carry anything that a client would show or act on?

@@ -18,7 +18,7 @@ pub(super) fn read(body: &[u8], id: &str) -> Result<Answer, VendorError> {
     }
     let members = Members::read(&text, "").map_err(|_| VendorError::default())?;
     let mut answer = Answer { usage: usage::find(text.as_bytes()), ..Answer::default() };
-    let mut calls = Calls { id, made: 0 };
+    let mut calls = Calls { id, choice: 0, made: 0 };
     for (name, raw) in &members.0 {
         match name.as_ref() {
             "object" | "usage" | "error" => {}
@@ -27,8 +27,8 @@ pub(super) fn read(body: &[u8], id: &str) -> Result<Answer, VendorError> {
             "created" => answer.created = typed(raw, name).ok(),
             "choices" => {
                 for raw in elements(raw, name).unwrap_or_default() {
-                    let index = answer.choices.len();
-                    answer.choices.extend(choice(raw, index, &mut calls)?);
+                    calls = Calls { choice: answer.choices.len() as u32, made: 0, ..calls };
+                    answer.choices.extend(choice(raw, &mut calls)?);
                 }
             }
             _ => {
@@ -45,19 +45,20 @@ pub(super) fn read(body: &[u8], id: &str) -> Result<Answer, VendorError> {
 /// Makes ids for calls that have none.
 struct Calls<'a> {
     id: &'a str,
+    choice: u32,
     made: usize,
 }
 
 impl Calls<'_> {
     fn make(&mut self) -> String {
         self.made += 1;
-        made_id(self.id, self.made - 1)
+        made_id(self.id, self.choice, self.made - 1)
     }
 }
 
 /// The id of a call to which the service gave none.
-pub(super) fn made_id(answer: &str, call: usize) -> String {
-    format!("call_{answer}_{call}")
+pub(super) fn made_id(answer: &str, choice: u32, call: usize) -> String {
+    format!("call_{answer}_{choice}_{call}")
 }
 
 /// A string that says something.
@@ -65,11 +66,11 @@ pub(super) fn filled(raw: &RawValue) -> Option<String> {
     string(raw, "").ok().filter(|text| !text.is_empty())
 }
 
-fn choice(raw: &RawValue, position: usize, calls: &mut Calls<'_>) -> Result<Option<Choice>, VendorError> {
+fn choice(raw: &RawValue, calls: &mut Calls<'_>) -> Result<Option<Choice>, VendorError> {
     let Ok(members) = Members::read(raw.get(), "") else { return Ok(None) };
     let parts = members.get("message").map(|message| parts(message, calls)).unwrap_or_default();
     let mut choice = Choice {
-        index: members.get("index").and_then(|raw| typed(raw, "").ok()).unwrap_or(position as u32),
+        index: members.get("index").and_then(|raw| typed(raw, "").ok()).unwrap_or(calls.choice),
         logprobs: members.get("logprobs").and_then(|raw| value(raw, "").ok()),
         // vLLM; a number when a token ended it.
         stop_sequence: members.get("stop_reason").and_then(filled),

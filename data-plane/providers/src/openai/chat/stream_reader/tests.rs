@@ -164,9 +164,9 @@ fn an_id_that_is_repeated_goes_on_and_calls_without_any_get_one_sse_06() {
         &delta(r#"{"function":{"arguments":"}"}}"#),
     ]);
     let expected = [
-        call(0, "call_r_0", "f"),
+        call(0, "call_r_0_0", "f"),
         arguments(0, "{\"a\":\"}\"}"),
-        call(1, "call_r_1", "g"),
+        call(1, "call_r_0_1", "g"),
         arguments(1, "{"),
         arguments(1, "}"),
     ];
@@ -295,7 +295,7 @@ fn a_stop_that_calls_tools_is_a_tool_call_and_a_named_sequence_a_sequence() {
     ]);
     assert_eq!(
         calls,
-        debug(&[call(0, "call_r_0", "f"), arguments(0, "{}"), finish(Stop::ToolCalls, "stop")])
+        debug(&[call(0, "call_r_0_0", "f"), arguments(0, "{}"), finish(Stop::ToolCalls, "stop")])
     );
     let sequence = told(&[r#"{"index":0,"delta":{},"finish_reason":"stop","stop_reason":"END"}"#]);
     let expected = Event::Finish {
