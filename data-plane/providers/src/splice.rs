@@ -1,8 +1,13 @@
-//! Changes the `model` of a request body without copying the body.
+//! Changes top-level members of a request body without copying the body.
+
+mod edits;
 
 use std::ops::Range;
 
 use bytes::Bytes;
+use smallvec::{SmallVec, smallvec};
+
+pub use edits::Edits;
 
 use crate::json::quote;
 
@@ -25,17 +30,23 @@ impl ModelName {
     }
 }
 
-/// A body in up to three pieces, to be sent one after the other. Empty pieces are left out.
+/// A body in pieces, to be sent one after the other. None is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplicedBody {
-    segments: [Bytes; 3],
+    segments: SmallVec<[Bytes; 3]>,
 }
 
 impl SplicedBody {
     /// A body that is sent as it is.
     #[must_use]
     pub fn whole(body: Bytes) -> Self {
-        Self { segments: [body, Bytes::new(), Bytes::new()] }
+        Self::of([body])
+    }
+
+    fn of<const N: usize>(pieces: [Bytes; N]) -> Self {
+        let mut segments = smallvec![];
+        segments.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
+        Self { segments }
     }
 
     /// Bytes of all pieces: the `content-length`.
@@ -47,12 +58,12 @@ impl SplicedBody {
     /// Is there nothing to send?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.segments.is_empty()
     }
 
     /// The pieces in order.
     pub fn into_segments(self) -> impl Iterator<Item = Bytes> {
-        self.segments.into_iter().filter(|segment| !segment.is_empty())
+        self.segments.into_iter()
     }
 }
 
@@ -70,7 +81,7 @@ pub fn replace_model(body: &Bytes, span: Option<Range<usize>>, model: &ModelName
     let empty_object = body[after..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
     let comma = usize::from(empty_object);
     let member = model.member.slice(..model.member.len() - comma);
-    SplicedBody { segments: [body.slice(..after), member, body.slice(after..)] }
+    SplicedBody::of([body.slice(..after), member, body.slice(after..)])
 }
 
 /// The body with the bytes of `span` replaced by `value`. Every other byte stays where it is in memory.
@@ -79,7 +90,7 @@ pub fn replace(body: &Bytes, span: Range<usize>, value: Bytes) -> SplicedBody {
     if body[span.clone()] == value {
         return SplicedBody::whole(body.clone());
     }
-    SplicedBody { segments: [body.slice(..span.start), value, body.slice(span.end..)] }
+    SplicedBody::of([body.slice(..span.start), value, body.slice(span.end..)])
 }
 
 #[cfg(test)]
