@@ -4,9 +4,12 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use penstock_model::vendor::{Vendor, Wire};
 use penstock_providers::classify::classify_success;
-use penstock_providers::openai::{SseWatch, usage, view};
+use penstock_providers::dialect::{Asked, TargetFacts, dialect, protocol};
+use penstock_providers::openai::{SseWatch, pass, usage, view};
 use penstock_providers::splice::{ModelName, replace_model};
+use penstock_providers::sse::{self, Framer};
 
 /// Events of the usual size, as OpenAI sends them.
 fn event(word: &str) -> String {
@@ -47,11 +50,113 @@ fn streams(c: &mut Criterion) {
     group.finish();
 }
 
+fn seen(event: sse::Event<'_>) {
+    black_box(event);
+}
+
+/// The parser alone, on an event of 100 bytes.
+fn framing(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sse_framer");
+    let event = format!("data: {}\n\n", "x".repeat(92));
+    assert_eq!(event.len(), 100);
+    let (first, second) = event.as_bytes().split_at(50);
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("an event of 100 bytes per read", |b| {
+        let mut framer = Framer::default();
+        b.iter(|| framer.feed(black_box(event.as_bytes()), seen));
+    });
+    group.bench_function("an event of 100 bytes in two reads", |b| {
+        let mut framer = Framer::default();
+        b.iter(|| {
+            framer.feed(black_box(first), seen);
+            framer.feed(black_box(second), seen);
+        });
+    });
+    group.finish();
+}
+
+/// What passes through, with the word on what the client gets.
+fn filtering(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sse_filter");
+    let text = Bytes::from(event(" word"));
+    let call = Bytes::from_static(
+        b"data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{\\\"a\"}}]}}]}\n\n",
+    );
+    for (name, read) in [("text", &text), ("part of a tool call", &call)] {
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(format!("{name}, an event per read"), |b| {
+            let mut watch = SseWatch::hiding_usage();
+            watch.filter(text.clone());
+            b.iter(|| watch.filter(black_box(read.clone())));
+        });
+    }
+    let (first, second) = (text.slice(..text.len() / 2), text.slice(text.len() / 2..));
+    group.bench_function("text, an event in two reads", |b| {
+        let mut watch = SseWatch::hiding_usage();
+        watch.filter(text.clone());
+        b.iter(|| {
+            let waits = watch.filter(black_box(first.clone()));
+            (waits, watch.filter(black_box(second.clone())))
+        });
+    });
+    group.finish();
+}
+
+/// What a chunk costs that is read in one dialect and written in another.
+fn translation(c: &mut Criterion) {
+    let chunk = event(" word");
+    let mut group = c.benchmark_group("translated chunk");
+    group.throughput(Throughput::Elements(1));
+    let from = dialect(Wire::Openai).expect("it is registered");
+    for to in [Wire::Openai, Wire::Anthropic, Wire::Gemini, Wire::OpenaiResponses] {
+        let Some(protocol) = protocol(to) else { continue };
+        group.bench_function(format!("openai to {}", to.as_str()), |b| {
+            let mut reader = from.stream_reader("r");
+            let mut writer = protocol.stream_writer(Asked::default());
+            let mut out = Vec::new();
+            reader.feed(chunk.as_bytes(), &mut |event| writer.event(&event, &mut out));
+            assert!(!out.is_empty());
+            b.iter(|| {
+                out.clear();
+                reader.feed(black_box(chunk.as_bytes()), &mut |event| writer.event(&event, &mut out));
+                out.len()
+            });
+        });
+    }
+    group.finish();
+}
+
 fn started(event: &str) -> SseWatch {
     let mut watch = SseWatch::new();
     watch.feed(event.as_bytes());
     assert!(watch.first_token());
     watch
+}
+
+/// A request that is read into the exchange model and written from it, and one that is only spliced.
+fn requests(c: &mut Criterion) {
+    let text = "Summarise the following text in three points. 请总结这篇文章的核心要点。".repeat(8);
+    let body = Bytes::from(format!(
+        r#"{{"model":"m","messages":[{{"role":"system","content":"{text}"}},{{"role":"user","content":"{text}"}}],"stream":true,"max_tokens":9}}"#
+    ));
+    let vendor = Vendor::find("openai").expect("it has a file");
+    let max_tokens_name = vendor.parameters.max_tokens;
+    let target = TargetFacts { vendor, model: "other", max_tokens_name, default_max_tokens: 1 };
+    let (dialect, protocol) = (dialect(Wire::Openai), protocol(Wire::Openai));
+    let (dialect, protocol) = (dialect.expect("registered"), protocol.expect("registered"));
+    let mut group = c.benchmark_group("streamed request, 1.5 KiB");
+    group.bench_function("read and written", |b| {
+        b.iter(|| {
+            let request = protocol.read_request(black_box(&body), None, true).expect("it is one");
+            dialect.write_request(&request, &target).is_ok()
+        });
+    });
+    let spans = pass::Spans::from(&view::chat(&body).expect("it is a chat request"));
+    let model = ModelName::new("other");
+    group.bench_function("spliced, with usage asked for", |b| {
+        b.iter(|| pass::body(black_box(&body), &spans, &target, &model).is_ok());
+    });
+    group.finish();
 }
 
 fn bodies(c: &mut Criterion) {
@@ -80,7 +185,7 @@ fn bodies(c: &mut Criterion) {
     );
     let mut group = c.benchmark_group("answer");
     group.throughput(Throughput::Bytes(answer.len() as u64));
-    let vendor = penstock_model::Vendor::find("openai").expect("it is there");
+    let vendor = Vendor::find("openai").expect("it is there");
     group.bench_function("classify", |b| {
         b.iter(|| classify_success(vendor, black_box(answer.as_bytes())));
     });
@@ -88,5 +193,5 @@ fn bodies(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, streams, bodies);
+criterion_group!(benches, framing, streams, filtering, translation, requests, bodies);
 criterion_main!(benches);

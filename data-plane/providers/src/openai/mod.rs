@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub mod error_body;
 pub mod extra;
 pub mod invoke;
+pub mod pass;
 pub mod stream;
 pub mod upstream;
 pub mod usage;

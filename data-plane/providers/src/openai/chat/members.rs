@@ -14,11 +14,11 @@ use crate::json::{JsonStr, clip};
 const MAX_REASON: usize = 200;
 
 /// The members in their order.
-pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(in crate::openai) struct Members<'a>(pub(in crate::openai) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
     /// Reads an object; `path` names it in errors.
-    pub(super) fn read(json: &'a str, path: &str) -> Result<Self, Field> {
+    pub(in crate::openai) fn read(json: &'a str, path: &str) -> Result<Self, Field> {
         serde_json::from_str(json).map_err(|error| wrong(path, &error))
     }
 

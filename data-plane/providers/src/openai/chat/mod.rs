@@ -13,7 +13,7 @@ mod call_reader;
 mod error;
 mod finish;
 mod media;
-mod members;
+pub(super) mod members;
 mod message_reader;
 mod message_writer;
 mod part_reader;
