@@ -22,21 +22,28 @@ class Provider:
 
 CLIENTS = [
     "openai_chat.py", "openai_responses.py", "anthropic_messages.py", "gemini_generate.py", "openai_chat.mjs",
-    "anthropic_messages.mjs", "vercel.mjs",
+    "anthropic_messages.mjs", "vercel.mjs", "vendors.py",
 ]
 
 PROVIDERS = [
     Provider("openai", "OpenAI", "openai-strict", "openai", "/v1", ("chat", "responses")),
     Provider("openai-compatible", "OpenAI-compatible", "openai", "openai-compatible", "/v1", ("chat",)),
-    Provider("azure-openai", "Azure OpenAI", "azure-openai", "azure-openai", backend={"api_version": "2024-10-21"}),
+    Provider(
+        "azure-openai", "Azure OpenAI", "azure-openai", "azure-openai", protocols=("azure",),
+        backend={"api_version": "2024-10-21"},
+    ),
     Provider("anthropic", "Anthropic", "anthropic", "anthropic", "/v1", ("messages",)),
     Provider("gemini", "Gemini API", "gemini", "gemini", "/v1beta", ("generate",)),
     Provider(
-        "bedrock", "Bedrock", "bedrock", "bedrock", credential="CONFORMANCE_AWS", backend={"region": "us-east-1"},
+        "vertex", "Vertex AI (Gemini)", "vertex", "vertex", backend={"project": "project-1", "region": "europe-west4"},
     ),
-    Provider("cohere", "Cohere", "cohere", "cohere"),
-    Provider("dashscope", "DashScope", "dashscope", "dashscope", "/api/v1"),
-    Provider("ollama", "Ollama", "ollama", "ollama", credential=""),
+    Provider(
+        "bedrock", "Bedrock", "bedrock", "bedrock", protocols=("converse",), credential="CONFORMANCE_AWS",
+        backend={"region": "us-east-1"},
+    ),
+    Provider("cohere", "Cohere", "cohere", "cohere", protocols=("cohere",)),
+    Provider("dashscope", "DashScope", "dashscope", "dashscope", "/api/v1", ("dashscope",)),
+    Provider("ollama", "Ollama", "ollama", "ollama", protocols=("ollama",), credential=""),
 ]
 
 # (protocol, provider, feature) that cannot be, and why. `*` stands for any. The client gets a clear error then.

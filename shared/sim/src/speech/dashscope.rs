@@ -66,19 +66,10 @@ impl Speech for Generation {
                 if incremental {
                     state.forget();
                 }
-                let part = match (part, index) {
+                match part {
                     // Id and name come once.
-                    (Part::Call(call), 1..) if incremental => {
-                        state.more(&call.pieces[index]);
-                        frames.push(event(frames.len(), &self.answer(script, &state, None), true));
-                        continue;
-                    }
-                    _ => part,
-                };
-                if index > 0 && matches!(part, Part::Call(_)) {
-                    state.more(piece);
-                } else {
-                    state.add(part, std::slice::from_ref(piece));
+                    Part::Call(_) if index > 0 => state.more(piece),
+                    _ => state.add(part, std::slice::from_ref(piece)),
                 }
                 frames.push(event(frames.len(), &self.answer(script, &state, None), true));
             }
