@@ -46,7 +46,8 @@ def text(words):
 
 
 def parts_of(chunks):
-    return [part for chunk in chunks for part in chunk.candidates[0].content.parts or []]
+    contents = [chunk.candidates[0].content for chunk in chunks if chunk.candidates]
+    return [part for content in contents if content for part in content.parts or []]
 
 
 def said(parts):

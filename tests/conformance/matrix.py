@@ -17,7 +17,11 @@ class Provider:
     protocols: tuple[str, ...] = ()
     credential: str = "CONFORMANCE_KEY"
     backend: dict = dataclasses.field(default_factory=dict)
-    model: dict = dataclasses.field(default_factory=dict)
+    # Its name for the model, where that decides what is sent; else that of the dialect.
+    model: str = ""
+
+    def model_name(self):
+        return self.model or self.dialect
 
 
 CLIENTS = [
@@ -39,7 +43,7 @@ PROVIDERS = [
     ),
     Provider(
         "bedrock", "Bedrock", "bedrock", "bedrock", protocols=("converse",), credential="CONFORMANCE_AWS",
-        backend={"region": "us-east-1"},
+        backend={"region": "us-east-1"}, model="anthropic.claude-sonnet-4-5-20250929-v1:0",
     ),
     Provider("cohere", "Cohere", "cohere", "cohere", protocols=("cohere",)),
     Provider("dashscope", "DashScope", "dashscope", "dashscope", "/api/v1", ("dashscope",)),
@@ -47,8 +51,13 @@ PROVIDERS = [
 ]
 
 # (protocol, provider, feature) that cannot be, and why. `*` stands for any. The client gets a clear error then.
+UNTOLD = "OpenAI's chat completions do not tell their reasoning"
 IMPOSSIBLE = {
-    ("chat", "openai", "reasoning"): "OpenAI's chat completions do not tell their reasoning",
+    ("chat", "openai", "reasoning"): UNTOLD,
+    ("messages", "openai", "reasoning"): UNTOLD,
+    ("generate", "openai", "reasoning"): UNTOLD,
+    ("*", "azure-openai", "reasoning"): UNTOLD,
+    ("*", "ollama", "tool choice"): "Ollama knows no choice of tools; the answer names `tool_choice` as dropped",
 }
 
 PROTOCOLS = {
@@ -71,7 +80,7 @@ only its base URL and the name of the model are set.
 | sign | |
 |---|---|
 | ✓ | Every client of the protocol passes. |
-| – | Not possible, for the reason given below. The client gets an error that says so, never half an answer. |
+| – | Not possible, for the reason given below. |
 """
 
 FEATURES = {

@@ -1,7 +1,6 @@
 """The official clients against every dialect, straight and through Penstock. Called by run.sh; see README.md."""
 
 import argparse
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -35,6 +34,7 @@ def start_services(program):
     for kind, fault in KINDS.items():
         command += ["--fault", fault]
         for provider in PROVIDERS:
+            command += ["--models", provider.model_name()]
             command += ["--key", SECRETS[provider.credential]] if provider.credential else []
             command.append(f"{provider.dialect}=127.0.0.1:0")
             order.append((provider.name, kind))
@@ -56,7 +56,7 @@ def policy(places):
             name = f"{provider.name}-{kind}"
             backends[name] = {
                 "provider": provider.vendor, "base_url": f"http://{address}{provider.base_path}",
-                "capabilities": ["chat"], "models": [{"name": provider.dialect, **provider.model}], **provider.backend,
+                "capabilities": ["chat"], "models": [{"name": provider.model_name()}], **provider.backend,
             }
             if provider.credential:
                 backends[name]["credential"] = f"env:{provider.credential}"
@@ -108,7 +108,7 @@ def plan(places, names, through_penstock):
         for kind, address in places[provider.name].items():
             services[kind] = {
                 "url": f"http://127.0.0.1:{TRAFFIC}" if through_penstock else f"http://{address}",
-                "model": f"{provider.name}-{kind}" if through_penstock else provider.dialect,
+                "model": f"{provider.name}-{kind}" if through_penstock else provider.model_name(),
                 "stats": f"http://{address}/sim/stats",
             }
         target = {"provider": provider.dialect, "name": provider.name, "services": services}
@@ -168,16 +168,13 @@ def main():
             services, places = start_services(options.services)
             if options.penstock:
                 gateway = start_penstock(pathlib.Path(options.penstock).resolve(), places, folder)
+            # One after the other: a rate limit that one client has met would meet the next as well.
             results = []
-            with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-                jobs = []
-                for client in clients:
-                    for through_penstock in (False, True) if gateway and client != "vendors.py" else (False,):
-                        arguments = (client, places, names, through_penstock, folder, options.feature)
-                        jobs.append((through_penstock, pool.submit(run_client, *arguments)))
-                for through_penstock, job in jobs:
-                    for result in job.result():
-                        results.append({**result, "through": through_penstock})
+            for client in clients:
+                for through in (False, True) if gateway and client != "vendors.py" else (False,):
+                    done = run_client(client, places, names, through, folder, options.feature)
+                    results += [{**result, "through": through} for result in done]
+                    print(f"{client}{' through Penstock' if through else ''}: {len(done)}", file=sys.stderr)
         finally:
             log = folder / "penstock.log"
             if sys.exc_info()[0] and log.exists():

@@ -20,11 +20,13 @@ const tools = Object.fromEntries(
   ]),
 );
 
-function checks(modelOf, reasoningOptions) {
+// `always` is set with every call, `forReasoning` where reasoning is asked for.
+function checks(modelOf, always, forReasoning) {
   const options = (service, more) => ({
     model: modelOf(service),
     maxRetries: 0,
     maxOutputTokens: 2048,
+    providerOptions: always,
     ...(more.messages ? {} : { prompt: "Hello" }),
     ...more,
   });
@@ -79,7 +81,7 @@ function checks(modelOf, reasoningOptions) {
       assert.deepEqual(answer.output, FORECAST_SAMPLE);
     },
     async reasoning({ good }) {
-      const more = { providerOptions: reasoningOptions, maxOutputTokens: 4096 };
+      const more = { providerOptions: forReasoning, maxOutputTokens: 4096 };
       const answer = await toolLoop(ask, good, "Please use tool weather", ["weather"], more);
       assert(answer.steps[0].reasoningText?.includes(THOUGHT), JSON.stringify(answer.steps[0].content));
       await toolLoop(streamed, good, "Please use tool weather", ["weather"], more);
@@ -119,10 +121,16 @@ const compatible = (service) =>
     .chatModel(service.model);
 const anthropic = (service) => createAnthropic(settings(service))(service.model);
 
-const { reasoning: _untold, ...chatChecks } = checks(chat, {});
+// This provider leaves out the reasoning that services tell in chat.
+const { reasoning: _untold, ...chatChecks } = checks(chat, {}, {});
 await run("ai + @ai-sdk/openai (chat)", "chat", chatChecks);
-const effort = { openai: { reasoningEffort: "low", reasoningSummary: "auto", store: false, forceReasoning: true } };
-await run("ai + @ai-sdk/openai", "responses", checks(responses, effort));
-await run("ai + @ai-sdk/openai-compatible", "chat", checks(compatible, { sim: { reasoningEffort: "low" } }));
-const thinking = { anthropic: { thinking: { type: "enabled", budgetTokens: 1024 } } };
-await run("ai + @ai-sdk/anthropic", "messages", checks(anthropic, thinking));
+// Without `store: false` it refers to earlier items by ids that only OpenAI can resolve.
+const stateless = { store: false };
+const effort = { ...stateless, reasoningEffort: "low", reasoningSummary: "auto", forceReasoning: true };
+await run("ai + @ai-sdk/openai", "responses", checks(responses, { openai: stateless }, { openai: effort }));
+const low = { sim: { reasoningEffort: "low" } };
+await run("ai + @ai-sdk/openai-compatible", "chat", checks(compatible, {}, low));
+// It asks unknown models for structured output through a tool otherwise.
+const format = { structuredOutputMode: "outputFormat" };
+const thinking = { ...format, thinking: { type: "enabled", budgetTokens: 1024 } };
+await run("ai + @ai-sdk/anthropic", "messages", checks(anthropic, { anthropic: format }, { anthropic: thinking }));

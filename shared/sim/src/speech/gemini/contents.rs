@@ -17,6 +17,9 @@ const DATA: &[&str] = &[
 ];
 const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
 
+/// Signatures that are documented to be taken unchecked, for calls that another model has made.
+const UNCHECKED: &[&str] = &["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
+
 /// Checks the turns, and takes from the last what it asks for.
 pub(super) fn conversation(root: &At<'_>, asked: &mut Asked, vertex: bool) -> Checked<()> {
     let turns = root.list_of("contents")?;
@@ -149,7 +152,7 @@ fn signed(index: usize, parts: &[At<'_>]) -> Checked<()> {
     let call = part.need("functionCall")?;
     let name = call.need_text("name")?;
     match part.text_of("thoughtSignature")? {
-        Some(signature) if signature == sign(name) => Ok(()),
+        Some(signature) if signature == sign(name) || UNCHECKED.contains(&signature) => Ok(()),
         Some(_) => Err(Wrong::said("", "Corrupted thought signature.")),
         None => Err(Wrong::said(
             "",
