@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use penstock_providers::openai::error_body;
+use penstock_model::vendor::Wire;
+use penstock_providers::dialect::{self, Protocol};
 
 use crate::error::Refusal;
 use crate::relay::Relay;
@@ -78,6 +79,11 @@ impl Body for AnswerBody {
 #[error("the service broke off")]
 pub(crate) struct BrokenOff;
 
+/// The protocol in which a client is told of errors. Clients of no protocol of ours are told in OpenAI's shape.
+pub(crate) fn protocol(wire: Wire) -> &'static dyn Protocol {
+    dialect::protocol(wire).unwrap_or(dialect::OPENAI)
+}
+
 /// An answer with a JSON body.
 pub(crate) fn json(status: StatusCode, body: Bytes) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::from(body.clone()));
@@ -87,10 +93,10 @@ pub(crate) fn json(status: StatusCode, body: Bytes) -> Response<AnswerBody> {
     response
 }
 
-/// An error of ours.
-pub(crate) fn refusal(refusal: &Refusal) -> Response<AnswerBody> {
-    let param = None;
-    let body = error_body::build(refusal.kind(), refusal.code(), &refusal.message(), param);
+/// An error of ours, in the client's protocol.
+pub(crate) fn refusal(refusal: &Refusal, wire: Wire, request_id: &str) -> Response<AnswerBody> {
+    let message = refusal.message();
+    let body = protocol(wire).error(&refusal.for_client(&message, request_id));
     let mut response = json(refusal.status(), body);
     if let Refusal::WrongMethod { allow } = refusal {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
@@ -100,16 +106,6 @@ pub(crate) fn refusal(refusal: &Refusal) -> Response<AnswerBody> {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs_f64().ceil() as u64));
     }
     response
-}
-
-/// The error as one event of a stream that is under way, and its end.
-pub(crate) fn error_event(kind: &str, code: &str, message: &str) -> Bytes {
-    let body = error_body::build(kind, code, message, None);
-    let mut event = Vec::with_capacity(body.len() + 10);
-    event.extend_from_slice(b"data: ");
-    event.extend_from_slice(&body);
-    event.extend_from_slice(b"\n\n");
-    event.into()
 }
 
 /// Names the decision on an answer.

@@ -18,11 +18,34 @@ pub(crate) struct View<'a> {
     now: Moment,
     /// Prompt and answer, as estimated.
     tokens: u64,
+    /// Those that were found unable to take the request.
+    barred: Mask,
 }
 
 impl<'a> View<'a> {
     pub(crate) fn new(table: &'a RouteTable, pool: PoolId, tokens: u64, now: Moment) -> Self {
-        Self { table, pool, now, tokens }
+        Self { table, pool, now, tokens, barred: Mask::default() }
+    }
+
+    /// Leaves out those that were found unable to take the request.
+    pub(crate) fn without(self, barred: Mask) -> Self {
+        Self { barred, ..self }
+    }
+
+    /// Those whose context window is not known to be larger than that of `index`: of no use where that was too small.
+    pub(crate) fn no_larger_than(&self, index: usize) -> Mask {
+        let window = |index: usize| {
+            let id = self.table.candidate(self.pool, index).target;
+            self.table.policy().targets[id.index()].context_window
+        };
+        let mut mask = Mask::default();
+        for other in 0..self.table.pool(self.pool).candidates.len() {
+            let larger = window(index).zip(window(other)).is_some_and(|(this, other)| other > this);
+            if !larger {
+                mask.insert(other);
+            }
+        }
+        mask
     }
 
     fn target(&self, index: usize) -> &'a Target {
@@ -34,7 +57,9 @@ impl<'a> View<'a> {
         let target = self.target(index);
         let id = self.table.candidate(self.pool, index).target;
         let window = self.table.policy().targets[id.index()].context_window;
-        if window.is_some_and(|window| self.tokens > u64::from(window)) {
+        if self.barred.contains(index) {
+            Some("unsupported")
+        } else if window.is_some_and(|window| self.tokens > u64::from(window)) {
             Some("context_window")
         } else if target.credential_missing {
             Some("credential_missing")

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use penstock_decision::breaker::Admission;
 use penstock_decision::pick::Mask;
 use penstock_model::outcome::Outcome;
+use penstock_providers::exchange::Unwritable;
 
 use crate::attempt::{Call, Reply, attempt};
 use crate::choose::View;
 use crate::error::{Failure, Refusal};
+use crate::outgoing::Outgoing;
 use crate::table::Target;
 use crate::ticket::Ticket;
 
@@ -24,6 +26,9 @@ pub(crate) async fn dispatch(
     let attempts = table.policy().routes[chosen.route.index()].attempts;
     let probe_ms = (call.timeouts.first_token + call.timeouts.connect).as_millis() as u64;
     let mut tried = Mask::default();
+    // Those that cannot carry the request, and why the last of them cannot.
+    let mut barred = Mask::default();
+    let mut unsupported = None;
     let mut last: Option<Failure> = None;
     let mut left = attempts;
     // A target whose breaker says no at the last moment is passed over, at most once each.
@@ -31,16 +36,25 @@ pub(crate) async fn dispatch(
     while left > 0 && looks > 0 {
         looks -= 1;
         let now = clock.now();
-        let view = View::new(&table, chosen.pool, tokens, now);
+        let view = View::new(&table, chosen.pool, tokens, now).without(barred);
         let Some(pick) = view.pick(&ticket.worker, tried) else {
-            let nobody = if view.is_too_long() {
-                Refusal::TooLong
-            } else {
-                Refusal::NoTarget { retry_after: view.first_free() }
+            let nobody = || match unsupported.take() {
+                Some(field) => Refusal::Unsupported(field),
+                None if view.is_too_long() => Refusal::TooLong,
+                None => Refusal::NoTarget { retry_after: view.first_free() },
             };
-            return Err(last.map_or(nobody, Refusal::Upstream));
+            return Err(last.map_or_else(nobody, Refusal::Upstream));
         };
         let target = table.target(table.candidate(chosen.pool, pick.index).target);
+        let outgoing = match Outgoing::new(call.ask, target, call.strict) {
+            Ok(outgoing) => outgoing,
+            Err(Unwritable::Wrong(field)) => return Err(Refusal::InvalidField(field)),
+            Err(Unwritable::Unsupported(field)) => {
+                barred.insert(pick.index);
+                unsupported = Some(field);
+                continue;
+            }
+        };
         tried.insert(pick.index);
         let token = match target.state.admit(now, probe_ms, breaker) {
             Admission::Yes => None,
@@ -49,7 +63,7 @@ pub(crate) async fn dispatch(
             Admission::No => continue,
         };
         ticket.begin(pick, Arc::clone(target), token, now);
-        match attempt(ticket, call, target).await {
+        match attempt(ticket, call, target, &outgoing).await {
             Ok(reply) => return Ok((reply, Arc::clone(target))),
             Err(mut failure) => {
                 if let Some(secret) = &target.secret {
@@ -58,7 +72,11 @@ pub(crate) async fn dispatch(
                 }
                 ticket.fail(&failure, clock.now());
                 left -= 1;
-                let hopeless = !failure.outcome.is_retryable() || clock.now() >= call.deadline;
+                if failure.too_long {
+                    barred = barred.union(view.no_larger_than(pick.index));
+                }
+                let retryable = failure.outcome.is_retryable() || failure.too_long;
+                let hopeless = !retryable || clock.now() >= call.deadline;
                 last = Some(failure);
                 if hopeless {
                     break;

@@ -7,8 +7,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use penstock_model::outcome::Outcome;
+use penstock_model::vendor::Meaning;
+use penstock_providers::classify::Classified;
+use penstock_providers::dialect::ClientError;
+use penstock_providers::exchange::Field;
 use penstock_providers::json::InvalidBody;
-use penstock_providers::openai::error_body::VendorError;
+use penstock_providers::vendor_error::VendorError;
 
 /// Why a request is answered with an error of ours.
 #[derive(Debug)]
@@ -27,6 +31,12 @@ pub(crate) enum Refusal {
     BodyIncomplete,
     /// Not a request of this protocol.
     InvalidBody(InvalidBody),
+    /// A request of this protocol, but one field cannot be what it is.
+    InvalidField(Field),
+    /// No candidate can carry what the request asks for.
+    Unsupported(Field),
+    /// No such model.
+    UnknownModel,
     /// `/api/invoke` does not stream.
     StreamUnsupported,
     /// `/api/invoke` names a capability that the policy has not.
@@ -54,12 +64,30 @@ pub(crate) struct Failure {
     pub(crate) retry_after: Option<Duration>,
     /// What the service said, fit to be shown.
     pub(crate) error: VendorError,
+    /// Would a model with a larger context window help?
+    pub(crate) too_long: bool,
 }
 
 impl Failure {
     /// A failure without an answer.
     pub(crate) fn silent(outcome: Outcome) -> Self {
-        Self { outcome, status: None, retry_after: None, error: VendorError::default() }
+        Self { outcome, status: None, retry_after: None, error: VendorError::default(), too_long: false }
+    }
+
+    /// An answer that is not what its protocol allows.
+    pub(crate) fn invalid() -> Self {
+        Self::silent(Outcome::InvalidResponse)
+    }
+
+    /// A failure that the service told of, with this status or within an answer that had none of its own.
+    pub(crate) fn reported(classified: Classified, status: Option<StatusCode>) -> Self {
+        let mut error = classified.error;
+        if classified.outcome == Outcome::CredentialRejected {
+            // About our account, not for the client.
+            error = VendorError::default();
+        }
+        let too_long = classified.meaning == Meaning::TooLong;
+        Self { outcome: classified.outcome, status, retry_after: classified.limit.wait, error, too_long }
     }
 }
 
@@ -72,6 +100,8 @@ pub const CODES: &[&str] = &[
     "body_timeout",
     "body_incomplete",
     "invalid_body",
+    "unsupported",
+    "unknown_model",
     "stream_unsupported",
     "unknown_capability",
     "no_route",
@@ -102,7 +132,9 @@ impl Refusal {
             Self::BodyTooLarge { .. } => "body_too_large",
             Self::BodyTimeout => "body_timeout",
             Self::BodyIncomplete => "body_incomplete",
-            Self::InvalidBody(_) => "invalid_body",
+            Self::InvalidBody(_) | Self::InvalidField(_) => "invalid_body",
+            Self::Unsupported(_) => "unsupported",
+            Self::UnknownModel => "unknown_model",
             Self::StreamUnsupported => "stream_unsupported",
             Self::UnknownCapability => "unknown_capability",
             Self::NoRoute => "no_route",
@@ -117,13 +149,15 @@ impl Refusal {
     /// The status.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownPath | Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::UnknownPath | Self::NoRoute | Self::UnknownModel => StatusCode::NOT_FOUND,
             Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoPolicy | Self::NoBackend | Self::NoTarget { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyIncomplete
             | Self::InvalidBody(_)
+            | Self::InvalidField(_)
+            | Self::Unsupported(_)
             | Self::StreamUnsupported
             | Self::UnknownCapability
             | Self::TooLong => StatusCode::BAD_REQUEST,
@@ -132,12 +166,22 @@ impl Refusal {
         }
     }
 
-    /// OpenAI's `type`.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self.status().as_u16() {
-            429 => "rate_limit_error",
-            400..500 => "invalid_request_error",
-            _ => "server_error",
+    /// Which field is at fault.
+    fn field(&self) -> Option<&str> {
+        match self {
+            Self::InvalidField(field) | Self::Unsupported(field) => Some(&field.field),
+            _ => None,
+        }
+    }
+
+    /// As the client's protocol tells it.
+    pub(crate) fn for_client<'a>(&'a self, message: &'a str, request_id: &'a str) -> ClientError<'a> {
+        ClientError {
+            status: self.status().as_u16(),
+            code: self.code(),
+            message,
+            field: self.field(),
+            request_id,
         }
     }
 
@@ -158,8 +202,8 @@ impl Refusal {
     pub(crate) fn message(&self) -> String {
         let fixed = match self {
             Self::UnknownPath => {
-                "No such path. Penstock serves POST /v1/chat/completions, POST /v1/embeddings, GET /v1/models and POST \
-                 /api/invoke."
+                "No such path. Penstock serves OpenAI's calls under /v1, Anthropic's /v1/messages, Gemini's \
+                 /v1beta/models/MODEL:generateContent, and POST /api/invoke."
             }
             Self::WrongMethod { allow } => return format!("This path takes {allow} only."),
             Self::NoPolicy => "This proxy has no policy yet. Try again in a moment.",
@@ -169,6 +213,11 @@ impl Refusal {
             Self::BodyTimeout => "The body stopped coming. Send the whole request at once.",
             Self::BodyIncomplete => "The connection ended before the body did.",
             Self::InvalidBody(error) => return format!("The body cannot be used: {error}."),
+            Self::InvalidField(field) => return format!("The request cannot be used: {field}."),
+            Self::Unsupported(field) => {
+                return format!("No service here can take this request: {field}.");
+            }
+            Self::UnknownModel => "No such model. GET /v1/models lists those there are.",
             Self::StreamUnsupported => {
                 "/api/invoke answers as a whole. For a stream use /v1/chat/completions."
             }

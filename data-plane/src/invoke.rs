@@ -5,11 +5,11 @@ use http::StatusCode;
 use penstock_decision::plan::Planned;
 use penstock_model::outcome::Outcome;
 use penstock_providers::openai::invoke;
-use penstock_providers::openai::upstream::Endpoint;
-use penstock_providers::openai::view;
 use serde_json::{Map, Value, json};
 
 use crate::answer;
+use crate::api::Api;
+use crate::ask::Ask;
 use crate::attempt::Reply;
 use crate::choose::View;
 use crate::dispatch::dispatch;
@@ -33,8 +33,9 @@ pub(crate) async fn serve(
         .map(|name| ticket.table.policy().find_capability(name).ok_or(Refusal::UnknownCapability))
         .transpose()?;
     let chat = invoke::chat_body(&asked.prompt, asked.model.as_deref().unwrap_or("auto"), false);
-    let view = view::chat(&chat).map_err(|_| Refusal::Internal)?;
-    let tokens = view.estimated_prompt_tokens();
+    let api = Api::of("/v1/chat/completions");
+    let ask = Ask::read(&api, &head.headers, &chat).map_err(|_| Refusal::Internal)?;
+    let tokens = ask.view.estimated_prompt_tokens();
     let mut context = context(ticket, head);
     context.model = asked.model.as_deref().unwrap_or_default();
     context.message_count = 1;
@@ -42,8 +43,7 @@ pub(crate) async fn serve(
     ticket.request.asked_for(context.model);
     decide_for(ticket, Asked { context, capability, texts: &mut std::iter::once(asked.prompt.as_ref()) })?;
 
-    let span = view.model_span.clone();
-    let call = upstream_call(ticket, Endpoint::ChatCompletions, head, &chat, span)?;
+    let call = upstream_call(ticket, &ask, &head.headers)?;
     let (reply, _) = dispatch(ticket, &call, tokens).await?;
     let text = match reply {
         Reply::Whole { pieces, .. } => invoke::answer(&pieces.concat()),

@@ -6,7 +6,7 @@
 //! decide     route, capability, pool              penstock-decision, on a table loaded once
 //! choose     who is usable; the better of two weighted draws
 //! dispatch   attempts under one deadline, each at another target
-//! attempt    pooled connection, timers; everything before the commit point
+//! attempt    outgoing (pass or translate), send, receive: everything before the commit point
 //! relay      the rest, piece by piece, at the client's pace
 //! settle     counts, log line, decision record, spans: whatever became of the request
 //! ```
@@ -18,11 +18,14 @@
 mod access_log;
 mod admin;
 mod answer;
+mod api;
+mod ask;
 mod attempt;
 mod body;
 mod choose;
 mod clock;
 mod config;
+mod count;
 mod dispatch;
 mod error;
 pub mod fleet;
@@ -34,11 +37,15 @@ mod meter;
 mod metrics;
 mod models;
 mod node;
+mod outgoing;
+mod passage;
 mod process;
+mod receive;
 mod record;
 mod relay;
 mod reporter;
 mod secrets;
+mod send;
 mod server;
 mod service;
 mod settle;

@@ -1,7 +1,7 @@
 //! Passing on what is still coming, piece by piece, at the client's pace.
 //!
 //! hyper asks for the next piece when the last one is on its way, and only then is more read from the service: the
-//! client's pace is the service's. Bytes pass as they are. A service that falls silent or breaks off is told to the client
+//! client's pace is the service's. Bytes pass as they are, or are translated (`passage`). A service that falls silent or breaks off is told to the client
 //! in its own protocol, as an event of the stream; where there is no such way, the connection is cut, so that a part is
 //! never taken for the whole (SSE-04).
 
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use penstock_model::outcome::Outcome;
-use penstock_providers::openai::SseWatch;
 use tokio::time::{Instant, Sleep};
 
-use crate::answer::{BrokenOff, error_event};
+use crate::answer::{BrokenOff, protocol};
 use crate::clock::Moment;
 use crate::error::{Failure, Refusal};
+use crate::passage::Passage;
 use crate::table::Target;
 use crate::ticket::Ticket;
 use crate::upstream::Exchange;
@@ -34,7 +34,7 @@ pub(crate) struct Relay {
     held: VecDeque<Bytes>,
     /// Gone once the service has ended.
     exchange: Option<Exchange>,
-    watch: Option<SseWatch>,
+    passage: Passage,
     idle: Duration,
     last: Moment,
     alarm: Pin<Box<Sleep>>,
@@ -46,114 +46,126 @@ impl Relay {
         target: Arc<Target>,
         held: VecDeque<Bytes>,
         exchange: Exchange,
-        watch: Option<SseWatch>,
+        passage: Passage,
         idle: Duration,
     ) -> Self {
         let last = ticket.worker.shared.clock.now();
         ticket.first_token = Some(last);
         let alarm = Box::pin(tokio::time::sleep(idle));
-        Self { ticket: Some(ticket), target, held, exchange: Some(exchange), watch, idle, last, alarm }
+        Self { ticket: Some(ticket), target, held, exchange: Some(exchange), passage, idle, last, alarm }
     }
 
     /// The next piece for the client.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
-        if let Some(piece) = self.held.pop_front() {
-            self.count(&piece);
-            return Poll::Ready(Some(Ok(piece)));
-        }
         loop {
-            let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
-            match exchange.poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    let Ok(data) = frame.into_data() else { continue };
-                    return Poll::Ready(self.pass(data));
+            if let Some(piece) = self.held.pop_front() {
+                if let Some(ticket) = &mut self.ticket {
+                    ticket.bytes_out += piece.len() as u64;
                 }
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(self.break_off(Outcome::Truncated)),
-                Poll::Ready(None) => return Poll::Ready(self.finish(context)),
-                Poll::Pending => {}
+                return Poll::Ready(Some(Ok(piece)));
             }
-            if self.alarm.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
+            let Some(exchange) = &mut self.exchange else {
+                self.settle(Outcome::Ok);
+                return Poll::Ready(None);
+            };
+            let failed = match exchange.poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => self.take(data),
+                    Err(_) => continue,
+                },
+                Poll::Ready(Some(Err(_))) => Some(self.passage.broken(self.target.vendor)),
+                Poll::Ready(None) => self.finish(context),
+                Poll::Pending => match self.check_alarm(context) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(failed) => failed,
+                },
+            };
+            if let Some(failure) = failed
+                && let Err(broken) = self.break_off(failure)
+            {
+                return Poll::Ready(Some(Err(broken)));
             }
-            // The alarm is not set anew for every piece, only when it goes off.
-            let Some(ticket) = &self.ticket else { return Poll::Ready(None) };
-            let quiet = ticket.worker.shared.clock.now().since(self.last);
-            if quiet >= self.idle {
-                return Poll::Ready(self.break_off(Outcome::IdleTimeout));
-            }
-            self.alarm.as_mut().reset(Instant::now() + (self.idle - quiet));
         }
     }
 
-    fn count(&mut self, piece: &Bytes) {
-        if let Some(ticket) = &mut self.ticket {
-            ticket.bytes_out += piece.len() as u64;
+    /// Has the service been silent for too long? The alarm is not set anew for every piece, only when it goes off.
+    fn check_alarm(&mut self, context: &mut Context<'_>) -> Poll<Option<Failure>> {
+        if self.alarm.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
         }
+        let Some(ticket) = &self.ticket else { return Poll::Ready(None) };
+        let quiet = ticket.worker.shared.clock.now().since(self.last);
+        if quiet >= self.idle {
+            return Poll::Ready(Some(Failure::silent(Outcome::IdleTimeout)));
+        }
+        self.alarm.as_mut().reset(Instant::now() + (self.idle - quiet));
+        Poll::Ready(None)
     }
 
-    fn pass(&mut self, data: Bytes) -> Option<Result<Bytes, BrokenOff>> {
+    fn take(&mut self, data: Bytes) -> Option<Failure> {
         if let Some(ticket) = &self.ticket {
             self.last = ticket.worker.shared.clock.now();
         }
-        if let Some(watch) = &mut self.watch {
-            watch.feed(&data);
-            if watch.open_event_bytes() > LONGEST_EVENT {
-                return self.break_off(Outcome::InvalidResponse);
-            }
+        let whole = self.passage.take(data, &mut self.held);
+        if !whole || self.passage.open_bytes() > LONGEST_EVENT {
+            return Some(Failure::silent(Outcome::InvalidResponse));
         }
-        self.count(&data);
-        Some(Ok(data))
+        // Of a stream that passes, the client has the service's own word; it may go on, or end.
+        if self.passage.passes() { None } else { self.passage.reported(self.target.vendor) }
     }
 
     /// The service has ended its answer: was it all?
-    fn finish(&mut self, context: &mut Context<'_>) -> Option<Result<Bytes, BrokenOff>> {
-        let outcome = self.watch.as_mut().map_or(Outcome::Ok, |watch| {
-            watch.end();
-            watch.outcome()
-        });
-        if outcome != Outcome::Ok {
-            return self.break_off(outcome);
+    fn finish(&mut self, context: &mut Context<'_>) -> Option<Failure> {
+        self.passage.end(&mut self.held);
+        let failed = self.passage.failure(self.target.vendor);
+        if failed.is_none() {
+            let connection = self.exchange.take().and_then(|exchange| exchange.finish_now(context));
+            if let (Some(ticket), Some(connection)) = (&self.ticket, connection) {
+                let now = ticket.worker.shared.clock.now();
+                ticket.worker.pool.borrow_mut().put(self.target.upstream.id, connection, now);
+            }
         }
-        let connection = self.exchange.take().and_then(|exchange| exchange.finish_now(context));
-        if let (Some(ticket), Some(connection)) = (&self.ticket, connection) {
-            let now = ticket.worker.shared.clock.now();
-            ticket.worker.pool.borrow_mut().put(self.target.upstream.id, connection, now);
-        }
-        self.settle(Outcome::Ok);
-        None
+        failed
     }
 
-    fn break_off(&mut self, outcome: Outcome) -> Option<Result<Bytes, BrokenOff>> {
+    /// Ends the answer: with an event that tells of the failure, where there is a way to say it.
+    fn break_off(&mut self, failure: Failure) -> Result<(), BrokenOff> {
         self.exchange = None;
-        if self.is_all_there() {
+        let said = self.passage.reported(self.target.vendor).is_some();
+        if self.passage.is_complete() && !said {
             // Behind the end mark there was nothing to wait for.
-            self.settle(Outcome::Ok);
-            return None;
+            self.passage.end(&mut self.held);
+            return Ok(());
         }
-        let refusal = Refusal::Upstream(Failure::silent(outcome));
-        // What the service said itself has already gone to the client.
-        let said = self.watch.as_ref().is_some_and(|watch| watch.error().is_some());
-        if let Some(ticket) = &mut self.ticket {
-            ticket.error_code = refusal.code();
+        let outcome = failure.outcome;
+        let mut failure = failure;
+        if let Some(secret) = &self.target.secret {
+            failure.error.redact(secret);
         }
+        let refusal = Refusal::Upstream(failure);
+        let Some(ticket) = &mut self.ticket else { return Ok(()) };
+        ticket.error_code = refusal.code();
+        let message = refusal.message();
+        let event = protocol(ticket.request.wire)
+            .error_event(&refusal.for_client(&message, ticket.request.decision.to_str().unwrap_or_default()));
         self.settle(outcome);
-        let Some(watch) = &self.watch else { return Some(Err(BrokenOff)) };
-        // Ends an event that was cut in the middle, which would otherwise swallow the one that tells of it.
-        let gap: &[u8] = if watch.open_event_bytes() > 0 { b"\n\n" } else { b"" };
-        let event =
-            if said { Bytes::new() } else { error_event(refusal.kind(), refusal.code(), &refusal.message()) };
-        let last = [gap, &event].concat();
-        (!last.is_empty()).then(|| Ok(last.into()))
-    }
-
-    /// Has the service said that its answer is complete?
-    fn is_all_there(&self) -> bool {
-        self.watch.as_ref().is_some_and(|watch| watch.is_complete() && watch.error().is_none())
+        if !self.passage.is_events() {
+            return Err(BrokenOff);
+        }
+        if self.passage.passes() && self.passage.open_bytes() > 0 {
+            // Ends an event that was cut in the middle, which would otherwise swallow the one that tells of it.
+            self.held.push_back(Bytes::from_static(b"\n\n"));
+        }
+        // What the service said itself has already gone to the client, unless it was to be translated.
+        if !(said && self.passage.passes()) {
+            self.held.push_back(event);
+        }
+        Ok(())
     }
 
     fn settle(&mut self, outcome: Outcome) {
         if let Some(mut ticket) = self.ticket.take() {
-            ticket.usage = self.watch.as_ref().and_then(SseWatch::usage);
+            ticket.usage = self.passage.usage();
             let now = ticket.worker.shared.clock.now();
             ticket.end(outcome, None, now);
         }
@@ -163,7 +175,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         // A client that leaves after the end mark has had everything.
-        if self.held.is_empty() && self.watch.as_ref().is_some_and(SseWatch::is_complete) {
+        if self.held.is_empty() && self.passage.is_complete() {
             self.settle(Outcome::Ok);
         }
     }

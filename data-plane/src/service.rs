@@ -11,18 +11,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use penstock_decision::context::RequestContext;
 use penstock_decision::{Undecided, decide};
 use penstock_model::policy::CapabilityId;
-use penstock_providers::openai::upstream::Endpoint;
-use penstock_providers::openai::view;
+use penstock_model::vendor::{Call as VendorCall, Wire};
 
 use crate::answer::{self, AnswerBody};
+use crate::api::Api;
+use crate::ask::Ask;
 use crate::attempt::{Call, Flow, Reply};
 use crate::body;
 use crate::clock::{Moment, unix_ms};
+use crate::count;
 use crate::dispatch::dispatch;
 use crate::error::Refusal;
 use crate::invoke;
@@ -32,53 +34,6 @@ use crate::table::{RouteTable, Target};
 use crate::ticket::{Chosen, RequestFacts, Ticket};
 use crate::worker::Worker;
 
-/// What a path stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Api {
-    Chat,
-    Embeddings,
-    Models,
-    Invoke,
-    Health,
-    Unknown,
-}
-
-impl Api {
-    fn of(path: &str) -> Self {
-        match path {
-            "/v1/chat/completions" => Self::Chat,
-            "/v1/embeddings" => Self::Embeddings,
-            "/v1/models" => Self::Models,
-            "/api/invoke" => Self::Invoke,
-            "/health" => Self::Health,
-            _ => Self::Unknown,
-        }
-    }
-
-    fn path(self) -> &'static str {
-        match self {
-            Self::Chat => "/v1/chat/completions",
-            Self::Embeddings => "/v1/embeddings",
-            Self::Models => "/v1/models",
-            Self::Invoke => "/api/invoke",
-            Self::Health => "/health",
-            Self::Unknown => "other",
-        }
-    }
-
-    fn protocol(self) -> &'static str {
-        match self {
-            Self::Embeddings => "openai-embeddings",
-            Self::Invoke => "invoke",
-            _ => "openai-chat",
-        }
-    }
-
-    fn method(self) -> Method {
-        if matches!(self, Self::Models | Self::Health) { Method::GET } else { Method::POST }
-    }
-}
-
 /// Answers one request.
 pub(crate) async fn serve(
     worker: Rc<Worker>,
@@ -86,32 +41,44 @@ pub(crate) async fn serve(
     request: Request<Incoming>,
 ) -> Response<AnswerBody> {
     let started = worker.shared.clock.now();
-    let api = Api::of(request.uri().path());
-    if api == Api::Unknown {
-        return turned_away(&worker, &Refusal::UnknownPath);
+    let (head, incoming) = request.into_parts();
+    let api = Api::of(head.uri.path());
+    let turned_away = |refusal: &Refusal| turned_away(&worker, api.wire(), refusal);
+    if api == Api::Generic {
+        return turned_away(&Refusal::UnknownPath);
     }
-    if *request.method() != api.method()
-        && !(api.method() == Method::GET && *request.method() == Method::HEAD)
+    if let Some(method) = api.method().filter(|method| *method != head.method)
+        && !(method == Method::GET && head.method == Method::HEAD)
     {
-        let allow = if api.method() == Method::GET { "GET, HEAD" } else { "POST" };
-        return turned_away(&worker, &Refusal::WrongMethod { allow });
+        let allow = if method == Method::GET { "GET, HEAD" } else { "POST" };
+        return turned_away(&Refusal::WrongMethod { allow });
     }
     if api == Api::Health {
         return answer::json(StatusCode::OK, Bytes::from_static(b"{\"status\":\"ok\"}"));
     }
     let Some(table) = worker.shared.holder.table.load_full() else {
-        return turned_away(&worker, &Refusal::NoPolicy);
+        return turned_away(&Refusal::NoPolicy);
     };
-    if api == Api::Models {
-        return answer::json(StatusCode::OK, models::list(table.policy()));
+    match &api {
+        Api::Models { wire } => {
+            let wire = models::shape(*wire, &head.headers);
+            answer::json(StatusCode::OK, models::list(table.policy(), wire))
+        }
+        Api::Model { wire, id } => {
+            let wire = models::shape(*wire, &head.headers);
+            match models::one(table.policy(), id, wire) {
+                Some(model) => answer::json(StatusCode::OK, model),
+                None => turned_away(&Refusal::UnknownModel),
+            }
+        }
+        _ => call(Rc::clone(&worker), table, peer, &api, &head, incoming, started).await,
     }
-    call(worker, table, peer, api, request, started).await
 }
 
 /// A refusal before there is anything to decide.
-fn turned_away(worker: &Worker, refusal: &Refusal) -> Response<AnswerBody> {
+fn turned_away(worker: &Worker, wire: Wire, refusal: &Refusal) -> Response<AnswerBody> {
     *worker.meter.borrow_mut().refused.entry(refusal.status().as_u16()).or_default() += 1;
-    answer::refusal(refusal)
+    answer::refusal(refusal, wire, "")
 }
 
 /// A call that goes to a service.
@@ -119,11 +86,11 @@ async fn call(
     worker: Rc<Worker>,
     table: Arc<RouteTable>,
     peer: SocketAddr,
-    api: Api,
-    request: Request<Incoming>,
+    api: &Api<'_>,
+    head: &http::request::Parts,
+    incoming: Incoming,
     started: Moment,
 ) -> Response<AnswerBody> {
-    let (head, incoming) = request.into_parts();
     let facts = facts(&worker, peer, api, &head.headers);
     let mut ticket = Ticket::new(worker, Arc::clone(&table), started, facts);
     let body = match body::read(incoming, &head.headers, table.policy().body_limit).await {
@@ -132,8 +99,8 @@ async fn call(
     };
     ticket.request.bytes_in = body.len() as u64;
     let result = match api {
-        Api::Invoke => invoke::serve(&mut ticket, &head, &body).await,
-        _ => forward(&mut ticket, api, &head, &body).await,
+        Api::Invoke => invoke::serve(&mut ticket, head, &body).await,
+        _ => forward(&mut ticket, api, head, &body).await,
     };
     match result {
         Ok(Answered::Here(response)) => finished(ticket, response),
@@ -150,7 +117,7 @@ pub(crate) enum Answered {
     Flow(Box<Flow>, Arc<Target>, Duration),
 }
 
-fn facts(worker: &Worker, peer: SocketAddr, api: Api, headers: &http::HeaderMap) -> RequestFacts {
+fn facts(worker: &Worker, peer: SocketAddr, api: &Api<'_>, headers: &HeaderMap) -> RequestFacts {
     let decision = hex(worker.bits());
     let given = headers.get("x-request-id").filter(|id| sane(id));
     let parent = worker.shared.tracer.as_ref().and_then(|_| headers.get("traceparent")?.to_str().ok());
@@ -158,10 +125,11 @@ fn facts(worker: &Worker, peer: SocketAddr, api: Api, headers: &http::HeaderMap)
         id: given.unwrap_or(&decision).clone(),
         decision,
         client: peer.ip(),
-        method: if api.method() == Method::GET { "GET" } else { "POST" },
-        path: api.path(),
+        method: "POST",
+        path: api.label(),
         protocol: api.protocol(),
-        operation: if api == Api::Embeddings { "embeddings" } else { "chat" },
+        operation: api.operation(),
+        wire: api.wire(),
         model: String::new(),
         stream: false,
         bytes_in: 0,
@@ -187,47 +155,37 @@ pub(crate) struct Asked<'a> {
     pub(crate) texts: &'a mut dyn Iterator<Item = &'a str>,
 }
 
-/// A chat or embeddings call, passed through.
+/// A call of one of the protocols.
 async fn forward(
     ticket: &mut Ticket,
-    api: Api,
+    api: &Api<'_>,
     head: &http::request::Parts,
     body: &Bytes,
 ) -> Result<Answered, Refusal> {
-    let (endpoint, model_span, tokens) = if api == Api::Embeddings {
-        let view = view::embeddings(body).map_err(Refusal::InvalidBody)?;
-        let mut context = context(ticket, head);
-        context.model = view.model.as_deref().unwrap_or_default();
-        context.prompt_tokens = view.estimated_prompt_tokens();
-        ticket.request.asked_for(context.model);
-        let texts: Vec<_> = view.texts().collect();
-        decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
-        (Endpoint::Embeddings, view.model_span.clone(), view.estimated_prompt_tokens())
-    } else {
-        let view = view::chat(body).map_err(Refusal::InvalidBody)?;
-        let tokens = view.estimated_prompt_tokens();
-        let mut context = context(ticket, head);
-        context.model = view.model.as_deref().unwrap_or_default();
-        context.stream = view.stream;
-        context.message_count = view.message_count as u32;
-        context.system_prompt = view.system_prompt;
-        context.prompt_tokens = tokens;
-        context.max_tokens = view.max_tokens.unwrap_or(0);
-        context.tools = view.tools as u32;
-        context.images = view.images;
-        context.user = view.user.as_deref().unwrap_or_default();
-        ticket.request.asked_for(context.model);
-        ticket.request.stream = view.stream;
-        let texts: Vec<_> = view.last_user_texts().collect();
-        decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
-        (
-            Endpoint::ChatCompletions,
-            view.model_span.clone(),
-            tokens.saturating_add(view.max_tokens.unwrap_or(0)),
-        )
-    };
-    let call = upstream_call(ticket, endpoint, head, body, model_span)?;
-    let (reply, target) = dispatch(ticket, &call, tokens).await?;
+    let ask = Ask::read(api, &head.headers, body).map_err(Refusal::InvalidBody)?;
+    let view = &ask.view;
+    let tokens = view.estimated_prompt_tokens();
+    let mut context = context(ticket, head);
+    context.model = view.model.as_deref().unwrap_or_default();
+    context.stream = view.stream;
+    context.message_count = view.message_count as u32;
+    context.system_prompt = view.system_prompt;
+    context.prompt_tokens = tokens;
+    context.max_tokens = view.max_tokens.unwrap_or(0);
+    context.tools = view.tools as u32;
+    context.images = view.images;
+    context.user = view.user.as_deref().unwrap_or_default();
+    ticket.request.asked_for(context.model);
+    ticket.request.stream = view.stream;
+    let texts: Vec<_> = view.last_user_texts().collect();
+    decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
+    if matches!(ask.call, VendorCall::CountTokens | VendorCall::GeminiCountTokens)
+        && let Some(estimate) = count::estimate(ticket, &ask)
+    {
+        return Ok(Answered::Here(estimate));
+    }
+    let call = upstream_call(ticket, &ask, &head.headers)?;
+    let (reply, target) = dispatch(ticket, &call, tokens.saturating_add(view.max_tokens.unwrap_or(0))).await?;
     Ok(match reply {
         Reply::Whole { head, pieces } => {
             ticket.bytes_out = pieces.iter().map(|piece| piece.len() as u64).sum();
@@ -287,15 +245,13 @@ pub(crate) fn decide_for(ticket: &mut Ticket, asked: Asked<'_>) -> Result<(), Re
 /// The call for the services of the route that was decided.
 pub(crate) fn upstream_call<'a>(
     ticket: &Ticket,
-    endpoint: Endpoint,
-    head: &'a http::request::Parts,
-    body: &'a Bytes,
-    model_span: Option<std::ops::Range<usize>>,
+    ask: &'a Ask<'a>,
+    headers: &'a HeaderMap,
 ) -> Result<Call<'a>, Refusal> {
     let chosen = ticket.decided.ok_or(Refusal::Internal)?;
-    let timeouts = ticket.table.policy().routes[chosen.route.index()].timeouts;
-    let deadline = Moment(ticket.started.0 + timeouts.total.as_micros() as u64);
-    Ok(Call { endpoint, body, model_span, headers: &head.headers, timeouts, deadline })
+    let route = &ticket.table.policy().routes[chosen.route.index()];
+    let deadline = Moment(ticket.started.0 + route.timeouts.total.as_micros() as u64);
+    Ok(Call { ask, headers, timeouts: route.timeouts, strict: route.strict, deadline })
 }
 
 fn finished(mut ticket: Ticket, mut response: Response<AnswerBody>) -> Response<AnswerBody> {
@@ -309,18 +265,19 @@ fn finished(mut ticket: Ticket, mut response: Response<AnswerBody>) -> Response<
 }
 
 fn flowing(mut ticket: Ticket, flow: Flow, target: Arc<Target>, idle: Duration) -> Response<AnswerBody> {
-    let Flow { head: mut signed, held, exchange, watch } = flow;
+    let Flow { head: mut signed, held, exchange, passage } = flow;
     ticket.status = signed.status().as_u16();
     answer::sign(&mut signed, &ticket, ticket.attempts.len() + 1);
     answer::sign_backend(&mut signed, target.backend.clone());
     let (parts, ()) = signed.into_parts();
-    let relay = Relay::new(ticket, target, held, exchange, watch, idle);
+    let relay = Relay::new(ticket, target, held, exchange, passage, idle);
     Response::from_parts(parts, AnswerBody::Relay(Box::new(relay)))
 }
 
 fn refused(mut ticket: Ticket, refusal: &Refusal) -> Response<AnswerBody> {
     ticket.error_code = refusal.code();
-    let mut response = answer::refusal(refusal);
+    let id = ticket.request.decision.to_str().unwrap_or_default();
+    let mut response = answer::refusal(refusal, ticket.request.wire, id);
     if let Some(last) = ticket.attempts.last().map(|attempt| attempt.target.backend.clone()) {
         answer::sign_backend(&mut response, last);
     }

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use http::{HeaderValue, Uri};
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue, Uri};
 use penstock_decision::capability::Classifier;
 use penstock_decision::plan::Plans;
-use penstock_model::policy::{Address, Candidate, Policy, Pool, PoolId, TargetId};
-use penstock_model::{Snapshot, Vendor};
-use penstock_providers::openai::upstream::{self, Endpoint};
+use penstock_model::Snapshot;
+use penstock_model::policy::{Address, Backend, Candidate, Policy, Pool, PoolId, TargetId};
+use penstock_model::vendor::{Auth, Call, MaxTokens, Vendor};
+use penstock_providers::aws::sign as aws;
 use penstock_providers::splice::ModelName;
 
 use crate::secrets::Secrets;
@@ -31,16 +33,33 @@ pub(crate) struct RouteTable {
 pub(crate) struct Target {
     pub(crate) state: Arc<TargetState>,
     pub(crate) upstream: Upstream,
-    pub(crate) model: ModelName,
     pub(crate) vendor: &'static Vendor,
+    pub(crate) model: ModelName,
+    /// The name of the output limit here.
+    pub(crate) max_tokens_name: MaxTokens,
+    /// The output limit of requests without one.
+    pub(crate) default_max_tokens: u64,
     /// The backend's name as a header value.
     pub(crate) backend: HeaderValue,
-    /// `None` when the backend has no credential.
-    pub(crate) authorization: Option<HeaderValue>,
+    /// Headers that every request carries.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) credential: Shown,
     /// The policy names a credential, but it cannot be found: the target cannot be called.
     pub(crate) credential_missing: bool,
     /// The secret itself, to take it out of what a service says.
     pub(crate) secret: Option<String>,
+    uris: Vec<(Call, Uri)>,
+}
+
+/// How a credential is shown to the service.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    /// Not at all.
+    Not,
+    /// In this header.
+    Header(HeaderName, HeaderValue),
+    /// By signing each request, for this region.
+    Signature(aws::Credentials, String),
 }
 
 /// Where a target's connections go.
@@ -50,16 +69,12 @@ pub(crate) struct Upstream {
     pub(crate) id: usize,
     pub(crate) address: Address,
     pub(crate) host: HeaderValue,
-    chat: Uri,
-    embeddings: Uri,
 }
 
-impl Upstream {
-    pub(crate) fn uri(&self, endpoint: Endpoint) -> &Uri {
-        match endpoint {
-            Endpoint::ChatCompletions => &self.chat,
-            Endpoint::Embeddings => &self.embeddings,
-        }
+impl Target {
+    /// Where a call goes; `None` when the service has no such call.
+    pub(crate) fn uri(&self, call: Call) -> Option<&Uri> {
+        self.uris.iter().find(|(known, _)| *known == call).map(|(_, uri)| uri)
     }
 }
 
@@ -115,25 +130,63 @@ impl Registry {
         let next = self.upstreams.len();
         let upstream_id = *self.upstreams.entry(backend.address.clone()).or_insert(next);
         let secret = backend.credential.as_ref().and_then(|credential| secrets.resolve(credential));
-        let authorization = secret.as_deref().and_then(|secret| upstream::bearer(secret).ok());
-        let uri =
-            |endpoint: Endpoint| Uri::try_from(endpoint.path(&backend.address.path)).unwrap_or_default();
+        let credential = secret.as_deref().map_or(Shown::Not, |secret| show(backend, secret));
         let text = |text: &str| HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         Target {
             state,
             upstream: Upstream {
                 id: upstream_id,
                 host: text(&backend.address.authority),
-                chat: uri(Endpoint::ChatCompletions),
-                embeddings: uri(Endpoint::Embeddings),
                 address: backend.address.clone(),
             },
-            model: ModelName::new(&target.model),
             vendor: backend.vendor,
+            model: ModelName::new(&target.model),
+            max_tokens_name: target.max_tokens_name,
+            default_max_tokens: target.default_max_tokens,
             backend: text(&backend.name),
-            credential_missing: backend.credential.is_some() && authorization.is_none(),
-            authorization,
+            headers: headers(backend.vendor),
+            credential_missing: backend.credential.is_some()
+                && backend.vendor.auth != Auth::None
+                && matches!(credential, Shown::Not),
+            credential,
             secret,
+            uris: uris(backend, &target.model),
         }
+    }
+}
+
+/// The calls of a backend. Those of a stream may have a path of their own.
+fn uris(backend: &Backend, model: &str) -> Vec<(Call, Uri)> {
+    let uri = |call: Call| Some((call, Uri::try_from(backend.path(call, model)?).ok()?));
+    backend.vendor.calls.keys().copied().chain([Call::MessagesStream]).filter_map(uri).collect()
+}
+
+fn headers(vendor: &Vendor) -> Vec<(HeaderName, HeaderValue)> {
+    let header = |(name, value): (&String, &String)| Some((name.parse().ok()?, value.parse().ok()?));
+    vendor.headers.iter().filter_map(header).collect()
+}
+
+/// The credential as the vendor wants to see it; not at all when no header can carry it.
+fn show(backend: &Backend, secret: &str) -> Shown {
+    let sensitive = |name: HeaderName, value: String| match HeaderValue::try_from(value) {
+        Ok(mut value) => {
+            value.set_sensitive(true);
+            Shown::Header(name, value)
+        }
+        Err(_) => Shown::Not,
+    };
+    match &backend.vendor.auth {
+        Auth::None => Shown::Not,
+        Auth::Header(name) => match name.parse() {
+            Ok(name) => sensitive(name, secret.to_owned()),
+            Err(_) => Shown::Not,
+        },
+        Auth::Aws => match aws::Credentials::parse(secret) {
+            Some(credentials) => {
+                Shown::Signature(credentials, backend.settings.region.clone().unwrap_or_default())
+            }
+            None => sensitive(AUTHORIZATION, format!("Bearer {secret}")),
+        },
+        Auth::Bearer | Auth::Google => sensitive(AUTHORIZATION, format!("Bearer {secret}")),
     }
 }

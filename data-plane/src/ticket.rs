@@ -11,6 +11,7 @@ use penstock_decision::breaker::{Ending, ProbeToken};
 use penstock_decision::capability::Classification;
 use penstock_decision::pick::Pick;
 use penstock_model::Usage;
+use penstock_model::vendor::Wire;
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::{PoolId, RouteId};
 use penstock_providers::json::clip;
@@ -58,6 +59,8 @@ pub(crate) struct RequestFacts {
     pub(crate) path: &'static str,
     pub(crate) protocol: &'static str,
     pub(crate) operation: &'static str,
+    /// The protocol in which errors are told.
+    pub(crate) wire: Wire,
     /// As the client wrote it, but no longer than [`MODEL`]; for logs and records only.
     pub(crate) model: String,
     pub(crate) stream: bool,

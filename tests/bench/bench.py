@@ -22,7 +22,7 @@ def load(options, mode, port, **flags):
     """Starts the load generator on its core."""
     command = ["taskset", "-c", str(gateways.LOAD_CORE), options.loadgen, mode, "--target", f"127.0.0.1:{port}"]
     for flag, value in flags.items():
-        command += [f"--{flag.replace('_', '-')}", str(value)]
+        command += [f"--{flag.replace('_', '-')}"] + ([] if value is True else [str(value)])
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -100,6 +100,10 @@ def streams(options, gateway):
         if process:
             result["us_per_chunk"] = paced["cpu_seconds"] / paced["chunks"] * 1e6
             result["stream_foreign_share"] = paced["foreign_share"]
+        if gateway.translates:
+            # The same stream for a client that speaks another protocol.
+            paced = measure(load(options, "streams", port, messages=True, **flags), process)
+            result["us_per_translated_chunk"] = paced["cpu_seconds"] / paced["chunks"] * 1e6
         return result
 
     return with_gateway(gateway, gateways.STREAMS_PORT, body)

@@ -112,6 +112,7 @@ class Direct:
     """No gateway: what the others are compared with."""
 
     name = "direct"
+    translates = False
 
     def __init__(self, _options):
         pass
@@ -123,6 +124,8 @@ class Direct:
 
 class Peer:
     """A gateway of one process."""
+
+    translates = False
 
     port = GATEWAY_PORT
 
@@ -170,6 +173,7 @@ class Penstock:
     """A proxy with everything that is on by default, and an access log; its control plane is on the other core."""
 
     name = "Penstock"
+    translates = True
     port = GATEWAY_PORT
     admin, grpc, http = GATEWAY_PORT + 10, GATEWAY_PORT + 11, GATEWAY_PORT + 12
 

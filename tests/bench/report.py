@@ -32,8 +32,8 @@ def table(result, options):
         f"{options.rounds} round{'s' * (options.rounds > 1)} of {options.seconds:g} s.",
         "",
         "| gateway | calls per CPU-second | CPU per call | added p50 | added p99 | added p99.9 | CPU per chunk "
-        "| memory idle | with 1,000 streams | other work on its core |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| translated | memory idle | with 1,000 streams | other work on its core |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, version in result["versions"].items():
         one = found[name]
@@ -45,6 +45,7 @@ def table(result, options):
             f"{1e6 / one['calls_per_cpu_second']:.1f} µs",
             *(f"{microseconds / 1000:.2f} ms" for microseconds in added),
             f"{one['us_per_chunk']:.1f} µs",
+            f"{one['us_per_translated_chunk']:.1f} µs" if "us_per_translated_chunk" in one else "–",
             f"{one['idle_mib']:.0f} MiB",
             f"{one['held_mib']:.0f} MiB",
             f"{foreign:.0%}",

@@ -121,6 +121,9 @@ pub trait StreamWriter {
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 
+/// The protocol that everybody knows.
+pub const OPENAI: &dyn Protocol = &crate::openai::chat::Chat;
+
 /// The dialect of a wire.
 #[must_use]
 pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {

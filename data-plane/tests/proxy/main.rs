@@ -9,3 +9,4 @@ mod requests;
 mod resilience;
 mod streams;
 mod support;
+mod translate;

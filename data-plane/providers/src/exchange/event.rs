@@ -147,6 +147,8 @@ pub struct Facts {
     pub first_token: bool,
     /// Has the service said that its answer is complete?
     pub complete: bool,
+    /// Has its end mark come?
+    pub ended: bool,
     /// The first failure that it reported, and the status it stands for.
     pub error: Option<(VendorError, Option<u16>)>,
     /// What was consumed, as last reported.
@@ -161,7 +163,8 @@ impl Facts {
         self.events += 1;
         self.first_token |= event.is_token();
         match event {
-            Event::Finish { .. } | Event::End => self.complete = true,
+            Event::Finish { .. } => self.complete = true,
+            Event::End => (self.complete, self.ended) = (true, true),
             Event::Usage(usage) => self.usage.get_or_insert_default().update(*usage),
             Event::Failed { error, status } => {
                 self.error.get_or_insert_with(|| (error.clone(), *status));

@@ -11,8 +11,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// Where all calls go.
-const PATH: &str = "/v1/chat/completions";
+use crate::Load;
 
 /// The size of a request's body in bytes.
 const REQUEST_BYTES: usize = 1024;
@@ -20,13 +19,15 @@ const REQUEST_BYTES: usize = 1024;
 /// A connection that is made anew when it broke.
 pub(crate) struct Connection {
     address: SocketAddr,
+    path: &'static str,
     body: Bytes,
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
 impl Connection {
-    pub(crate) fn new(address: SocketAddr, stream: bool) -> Self {
-        Self { address, body: request_body(stream), sender: None }
+    pub(crate) fn new(load: Load, stream: bool) -> Self {
+        let path = if load.messages { "/v1/messages" } else { "/v1/chat/completions" };
+        Self { address: load.target, path, body: request_body(load.messages, stream), sender: None }
     }
 
     /// Sends the call and returns the answer's head; the answer's body follows.
@@ -36,7 +37,7 @@ impl Connection {
         }
         let sender = self.sender.as_mut().expect("just connected");
         sender.ready().await?;
-        let request = Request::post(PATH)
+        let request = Request::post(self.path)
             .header("host", "gateway")
             .header("content-type", "application/json")
             .body(Full::new(self.body.clone()))?;
@@ -65,20 +66,25 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
     Ok(sender)
 }
 
-/// A chat completion request of exactly [`REQUEST_BYTES`].
-fn request_body(stream: bool) -> Bytes {
+/// A request of exactly [`REQUEST_BYTES`], in Anthropic's form or in OpenAI's.
+fn request_body(messages: bool, stream: bool) -> Bytes {
+    let system = "You are a helpful assistant. Answer in one short paragraph.";
     let with = |text: &str| {
-        serde_json::json!({
+        let mut turns = vec![serde_json::json!({"role": "user", "content": text})];
+        if !messages {
+            turns.insert(0, serde_json::json!({"role": "system", "content": system}));
+        }
+        let mut body = serde_json::json!({
             "model": "auto",
-            "messages": [
-                {"role": "system", "content": "You are a helpful assistant. Answer in one short paragraph."},
-                {"role": "user", "content": text},
-            ],
+            "messages": turns,
             "temperature": 0.7,
             "max_tokens": 512,
             "stream": stream,
-        })
-        .to_string()
+        });
+        if messages {
+            body["system"] = system.into();
+        }
+        body.to_string()
     };
     let sentence = "Tell me how water gets from a lake in the mountains to the turbine in the valley. ";
     let room = REQUEST_BYTES - with("").len();

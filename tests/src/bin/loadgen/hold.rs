@@ -19,7 +19,7 @@ pub(crate) async fn run(load: Load) -> Result<Value> {
     let (began, mut beginnings) = mpsc::channel(load.connections.max(1));
     let mut streams = JoinSet::new();
     for _ in 0..load.connections {
-        streams.spawn(hold(Connection::new(load.target, true), began.clone()));
+        streams.spawn(hold(Connection::new(load, true), began.clone()));
     }
     tokio::time::timeout(PATIENCE, async {
         for _ in 0..load.connections {

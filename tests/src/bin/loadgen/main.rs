@@ -77,6 +77,9 @@ struct Load {
     /// How long to measure.
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
+    /// Call as Anthropic's clients do: the gateway has to translate.
+    #[arg(long)]
+    messages: bool,
     /// How long to send before that, uncounted.
     #[arg(long, default_value_t = 2.0)]
     warm_up: f64,

@@ -17,7 +17,7 @@ pub(crate) async fn run(load: Load, per_second: u32) -> Result<Value> {
     let mut senders = Vec::new();
     for _ in 0..load.connections {
         let (sender, due) = mpsc::channel(1024);
-        connections.spawn(drive(Connection::new(load.target, false), due));
+        connections.spawn(drive(Connection::new(load, false), due));
         senders.push(sender);
     }
     // The runtime's timer ticks once a millisecond; a thread of its own sleeps more exactly.

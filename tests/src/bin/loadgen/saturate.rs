@@ -15,7 +15,7 @@ pub(crate) async fn run(load: Load) -> Result<Value> {
     let until = from + load.measured();
     let mut connections = JoinSet::new();
     for _ in 0..load.connections {
-        connections.spawn(drive(Connection::new(load.target, false), from, until));
+        connections.spawn(drive(Connection::new(load, false), from, until));
     }
     let mut all = Summary::default();
     while let Some(one) = connections.join_next().await {

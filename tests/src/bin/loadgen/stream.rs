@@ -18,7 +18,7 @@ pub(crate) async fn run(load: Load) -> Result<Value> {
     for number in 0..load.connections {
         // Spread over the warm-up, so that streams do not beat in step.
         let delay = load.warm_up().mul_f64(0.5 * number as f64 / load.connections as f64);
-        connections.spawn(drive(Connection::new(load.target, true), delay, from, until));
+        connections.spawn(drive(Connection::new(load, true), delay, from, until));
     }
     let mut all = Summary::default();
     while let Some(one) = connections.join_next().await {

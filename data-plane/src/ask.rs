@@ -1,0 +1,93 @@
+//! What a client asks: its body, looked at once, and read as a whole only for a service of another dialect.
+
+use std::cell::OnceCell;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use penstock_model::vendor::{Call, Wire};
+use penstock_providers::exchange::{Field, Request};
+use penstock_providers::json::InvalidBody;
+use penstock_providers::openai::{extra, view};
+use penstock_providers::view::View;
+use penstock_providers::{anthropic, gemini, responses};
+
+use crate::answer::protocol;
+use crate::api::Api;
+
+/// See the module's documentation.
+pub(crate) struct Ask<'a> {
+    /// The call as the client made it.
+    pub(crate) call: Call,
+    /// The client's protocol, where it is a conversation: only then can it be translated.
+    pub(crate) wire: Option<Wire>,
+    pub(crate) body: &'a Bytes,
+    pub(crate) view: View<'a>,
+    /// Has the body parts of several kinds (`multipart/form-data`)? Else it is JSON.
+    pub(crate) multipart: bool,
+    path_model: Option<&'a str>,
+    request: OnceCell<Result<Box<Request>, Field>>,
+}
+
+impl<'a> Ask<'a> {
+    /// Looks at the body of a call.
+    ///
+    /// # Errors
+    /// When it is not what the protocol allows, as far as routing needs to know.
+    pub(crate) fn read(api: &'a Api<'a>, headers: &HeaderMap, body: &'a Bytes) -> Result<Self, InvalidBody> {
+        let ask = |call, wire, path_model, view| Self {
+            call,
+            wire,
+            body,
+            view,
+            multipart: false,
+            path_model,
+            request: OnceCell::new(),
+        };
+        Ok(match api {
+            Api::Conversation { wire, model, stream } => {
+                let model = model.as_deref();
+                let view = conversation(*wire, body, model, *stream)?;
+                ask(wire.call(view.stream), Some(*wire), model, view)
+            }
+            Api::CountTokens { wire, model } => {
+                let call = if *wire == Wire::Gemini { Call::GeminiCountTokens } else { Call::CountTokens };
+                let model = model.as_deref();
+                ask(call, None, model, conversation(*wire, body, model, false)?)
+            }
+            Api::Other(call) => {
+                let boundary = headers.get(CONTENT_TYPE).and_then(|kind| extra::boundary(kind.as_bytes()));
+                let view = match (call, boundary) {
+                    (_, Some(boundary)) => extra::multipart(body, boundary)?,
+                    (Call::Embeddings, None) => view::embeddings(body)?,
+                    (call, None) => extra::view(*call, body)?,
+                };
+                Self { multipart: boundary.is_some(), ..ask(*call, None, None, view) }
+            }
+            _ => ask(Call::ChatCompletions, Some(Wire::Openai), None, view::chat(body)?),
+        })
+    }
+
+    /// The conversation, read as a whole the first time that a target needs it.
+    pub(crate) fn request(&self) -> Result<&Request, &Field> {
+        let read = || {
+            let wire = self.wire.unwrap_or(Wire::Openai);
+            protocol(wire).read_request(self.body, self.path_model, self.view.stream).map(Box::new)
+        };
+        self.request.get_or_init(read).as_ref().map(AsRef::as_ref)
+    }
+}
+
+fn conversation<'a>(
+    wire: Wire,
+    body: &'a [u8],
+    path_model: Option<&'a str>,
+    stream: bool,
+) -> Result<View<'a>, InvalidBody> {
+    match wire {
+        Wire::OpenaiResponses => responses::view(body),
+        Wire::Anthropic => anthropic::view(body),
+        Wire::Gemini => gemini::view(body, path_model.unwrap_or_default(), stream),
+        _ => view::chat(body),
+    }
+}
