@@ -63,7 +63,9 @@ impl<'a> Api<'a> {
         };
         let model = Some(decode(model)).filter(|model| !model.is_empty())?;
         match call {
-            "generateContent" => Some(Self::Conversation { wire: Wire::Gemini, model: Some(model), stream: false }),
+            "generateContent" => {
+                Some(Self::Conversation { wire: Wire::Gemini, model: Some(model), stream: false })
+            }
             "streamGenerateContent" => {
                 Some(Self::Conversation { wire: Wire::Gemini, model: Some(model), stream: true })
             }
@@ -190,10 +192,14 @@ mod tests {
                 Api::Conversation { wire: Wire::Gemini, model: Some("gemini-2.5-pro".into()), stream: true };
             assert_eq!(Api::of(&path), expected);
             let path = format!("{prefix}/models/a%2Fb%3Ac:generateContent");
-            let expected = Api::Conversation { wire: Wire::Gemini, model: Some("a/b:c".into()), stream: false };
+            let expected =
+                Api::Conversation { wire: Wire::Gemini, model: Some("a/b:c".into()), stream: false };
             assert_eq!(Api::of(&path), expected);
         }
-        assert!(matches!(Api::of("/v1beta/models/m:countTokens"), Api::CountTokens { wire: Wire::Gemini, .. }));
+        assert!(matches!(
+            Api::of("/v1beta/models/m:countTokens"),
+            Api::CountTokens { wire: Wire::Gemini, .. }
+        ));
         assert_eq!(Api::of("/v1beta/models/m:destroy"), Api::Generic);
         assert_eq!(Api::of("/v1beta/models/:generateContent"), Api::Generic);
     }

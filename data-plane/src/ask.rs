@@ -8,7 +8,8 @@ use http::header::CONTENT_TYPE;
 use penstock_model::vendor::{Call, Wire};
 use penstock_providers::exchange::{Field, Request};
 use penstock_providers::json::InvalidBody;
-use penstock_providers::openai::{extra, view};
+use penstock_providers::openai::extra::{self, Form};
+use penstock_providers::openai::view;
 use penstock_providers::view::View;
 use penstock_providers::{anthropic, gemini, responses};
 
@@ -23,8 +24,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) wire: Option<Wire>,
     pub(crate) body: &'a Bytes,
     pub(crate) view: View<'a>,
-    /// Has the body parts of several kinds (`multipart/form-data`)? Else it is JSON.
-    pub(crate) multipart: bool,
+    /// The body, where it is a form (`multipart/form-data`); else it is JSON.
+    pub(crate) form: Option<Form<'a>>,
     path_model: Option<&'a str>,
     request: OnceCell<Result<Box<Request>, Field>>,
 }
@@ -34,13 +35,17 @@ impl<'a> Ask<'a> {
     ///
     /// # Errors
     /// When it is not what the protocol allows, as far as routing needs to know.
-    pub(crate) fn read(api: &'a Api<'a>, headers: &HeaderMap, body: &'a Bytes) -> Result<Self, InvalidBody> {
+    pub(crate) fn read(
+        api: &'a Api<'a>,
+        headers: &'a HeaderMap,
+        body: &'a Bytes,
+    ) -> Result<Self, InvalidBody> {
         let ask = |call, wire, path_model, view| Self {
             call,
             wire,
             body,
             view,
-            multipart: false,
+            form: None,
             path_model,
             request: OnceCell::new(),
         };
@@ -56,13 +61,15 @@ impl<'a> Ask<'a> {
                 ask(call, None, model, conversation(*wire, body, model, false)?)
             }
             Api::Other(call) => {
-                let boundary = headers.get(CONTENT_TYPE).and_then(|kind| extra::boundary(kind.as_bytes()));
-                let view = match (call, boundary) {
-                    (_, Some(boundary)) => extra::multipart(body, boundary)?,
-                    (Call::Embeddings, None) => view::embeddings(body)?,
-                    (call, None) => extra::view(*call, body)?,
-                };
-                Self { multipart: boundary.is_some(), ..ask(*call, None, None, view) }
+                let content_type = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+                match view_of(*call, body) {
+                    Some(view) => ask(*call, None, None, view?),
+                    None => {
+                        let form = extra::form(body, content_type.unwrap_or_default())?;
+                        let ask = ask(*call, None, None, form.view.clone());
+                        Self { form: Some(form), ..ask }
+                    }
+                }
             }
             _ => ask(Call::ChatCompletions, Some(Wire::Openai), None, view::chat(body)?),
         })
@@ -76,6 +83,19 @@ impl<'a> Ask<'a> {
         };
         self.request.get_or_init(read).as_ref().map(AsRef::as_ref)
     }
+}
+
+/// The view of a call with a JSON body; `None` for those that take forms.
+fn view_of(call: Call, body: &[u8]) -> Option<Result<View<'_>, InvalidBody>> {
+    Some(match call {
+        Call::Completions => extra::completions(body),
+        Call::Embeddings => view::embeddings(body),
+        Call::Rerank => extra::rerank(body),
+        Call::Moderations => extra::moderations(body),
+        Call::ImagesGenerations => extra::images_generations(body),
+        Call::AudioSpeech => extra::audio_speech(body),
+        _ => return None,
+    })
 }
 
 fn conversation<'a>(

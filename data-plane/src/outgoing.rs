@@ -7,10 +7,11 @@ use http::header::{CONTENT_TYPE, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use penstock_providers::aws::sign as aws;
-use penstock_providers::dialect::{Dialect, TargetFacts, dialect};
+use penstock_providers::dialect::{Dialect, dialect};
 use penstock_providers::exchange::{Dropped, Field, Unwritable};
 use penstock_providers::headers::forward_request_headers;
-use penstock_providers::splice::{SplicedBody, replace_model};
+use penstock_providers::openai::pass;
+use penstock_providers::splice::SplicedBody;
 
 use crate::ask::Ask;
 use crate::table::{Shown, Target};
@@ -24,6 +25,8 @@ pub(crate) struct Outgoing {
     body: SplicedBody,
     /// How the answer is to be read; `None` when client and service speak the same.
     pub(crate) translation: Option<Translated>,
+    /// Is the service asked for a usage report that the client did not ask for?
+    pub(crate) hides_usage: bool,
     /// What the client asked for and the service will not see.
     pub(crate) dropped: Dropped,
 }
@@ -45,12 +48,7 @@ impl Outgoing {
             return passed(ask, target, uri.clone());
         }
         let vendor = target.vendor;
-        let facts = TargetFacts {
-            vendor,
-            model: &target.state.model,
-            max_tokens_name: target.max_tokens_name,
-            default_max_tokens: target.default_max_tokens,
-        };
+        let facts = target.facts();
         let unsupported = || {
             let reason = format!("a service of {} has no such call", vendor.title);
             Unwritable::Unsupported(Field::new("path", reason))
@@ -67,6 +65,7 @@ impl Outgoing {
             uri: uri.clone(),
             body: SplicedBody::whole(written.body),
             translation: Some(Translated { dialect, json_tool: written.json_tool }),
+            hides_usage: false,
             dropped: written.dropped,
         })
     }
@@ -74,14 +73,18 @@ impl Outgoing {
     /// Built anew for each try: nothing of an earlier one can leak into it (RES-13).
     pub(crate) fn request(&self, ask: &Ask<'_>, client: &HeaderMap, target: &Target) -> Request<RequestBody> {
         // What a client says of its own protocol means nothing in another.
-        let mut headers =
-            if self.translation.is_some() { HeaderMap::with_capacity(8) } else { forward_request_headers(client) };
+        let mut headers = if self.translation.is_some() {
+            HeaderMap::with_capacity(8)
+        } else {
+            forward_request_headers(client)
+        };
         headers.insert(HOST, target.upstream.host.clone());
-        if !ask.multipart {
+        if ask.form.is_none() {
             // The body has been read as JSON, whatever the client called it; services refuse it under another name.
             headers.insert(CONTENT_TYPE, JSON);
         }
-        for (name, value) in &target.headers {
+        let of_streams: &[_] = if ask.view.stream { &target.stream_headers } else { &[] };
+        for (name, value) in target.headers.iter().chain(of_streams) {
             headers.entry(name).or_insert_with(|| value.clone());
         }
         match &target.credential {
@@ -121,7 +124,15 @@ impl Outgoing {
 }
 
 fn passed(ask: &Ask<'_>, target: &Target, uri: Uri) -> Result<Outgoing, Unwritable> {
-    let body: Bytes = ask.body.clone();
-    let body = replace_model(&body, ask.view.model_span.clone(), &target.model);
-    Ok(Outgoing { uri, body, translation: None, dropped: Dropped::default() })
+    let mut hides_usage = false;
+    let body = match &ask.form {
+        Some(form) => form.replace_model(ask.body, &target.state.model),
+        None => {
+            let facts = target.facts();
+            let spans = pass::Spans::from(&ask.view);
+            hides_usage = spans.asks_for_usage(&facts);
+            pass::body(ask.body, &spans, &facts, &target.model).map_err(Unwritable::Wrong)?
+        }
+    };
+    Ok(Outgoing { uri, body, hides_usage, translation: None, dropped: Dropped::default() })
 }

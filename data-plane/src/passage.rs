@@ -96,10 +96,7 @@ impl Passage {
         };
         match &mut self.kind {
             Kind::Bytes => out.push_back(read),
-            Kind::Chat(watch) => {
-                watch.feed(&read);
-                out.push_back(read);
-            }
+            Kind::Chat(watch) => out.extend(watch.filter(read)),
             Kind::Watched(reader, facts) => {
                 reader.feed(&read, &mut |event| facts.see(&event));
                 out.push_back(read);
@@ -116,7 +113,7 @@ impl Passage {
         }
         match &mut self.kind {
             Kind::Bytes => {}
-            Kind::Chat(watch) => watch.end(),
+            Kind::Chat(watch) => out.extend(watch.finish()),
             Kind::Watched(reader, facts) => reader.end(&mut |event| facts.see(&event)),
             Kind::Translated(translation) => translation.take(None, out),
         }
@@ -171,8 +168,7 @@ impl Passage {
             Kind::Translated(it) => it.facts.error.as_ref().map(|(error, status)| (error, *status))?,
         };
         let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-        let classified =
-            classify(vendor, status, &HeaderMap::new(), error.clone(), SystemTime::UNIX_EPOCH);
+        let classified = classify(vendor, status, &HeaderMap::new(), error.clone(), SystemTime::UNIX_EPOCH);
         Some(Failure::reported(classified, status))
     }
 
@@ -200,6 +196,15 @@ impl Passage {
             Kind::Chat(watch) => watch.usage(),
             Kind::Watched(_, facts) => facts.usage,
             Kind::Translated(translation) => translation.facts.usage,
+        }
+    }
+
+    /// Has the client been given the beginning of an event and not its end?
+    pub(crate) fn is_inside_event(&self) -> bool {
+        match &self.kind {
+            Kind::Bytes | Kind::Translated(_) => false,
+            Kind::Chat(watch) => watch.is_inside_event(),
+            Kind::Watched(reader, _) => reader.open_bytes() > 0,
         }
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use penstock_model::outcome::Outcome;
-use penstock_model::vendor::Wire;
+use penstock_model::vendor::{Call as VendorCall, Wire};
 use penstock_providers::classify::{classify, classify_success};
 use penstock_providers::dialect::{Asked, StreamReader, dialect};
 use penstock_providers::exchange::json_tool::{JsonTool, fold_answer};
@@ -65,6 +65,13 @@ impl Received<'_> {
     fn is(&self, media_type: &str) -> bool {
         let kind = self.head.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         kind.get(..media_type.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(media_type.as_bytes()))
+    }
+
+    /// Sound, or a transcript in plain text: nothing that could be looked into.
+    fn is_file(&self) -> bool {
+        use VendorCall::{AudioSpeech, AudioTranscriptions, AudioTranslations};
+        matches!(self.call.ask.call, AudioSpeech | AudioTranscriptions | AudioTranslations)
+            && !self.is("application/json")
     }
 
     /// In a way that we cannot undo?
@@ -147,7 +154,7 @@ pub(crate) async fn whole(
         received.head.headers_mut().remove(CONTENT_LENGTH);
         pieces = vec![plain.into()];
     }
-    let is_opaque = received.is_compressed() || !(received.is("application/json") || translated.is_some());
+    let is_opaque = received.is_compressed() || received.is_file();
     let Received { target, mut head, exchange, .. } = received;
     keep(ticket, target, exchange).await;
     let body: Cow<'_, [u8]> = match pieces.as_slice() {
@@ -209,7 +216,8 @@ fn translate(
     let asked = asked(ticket, call, target);
     let read = translated.dialect.read_answer(body, &asked.id);
     let mut answer: Answer = read.map_err(|error| {
-        let classified = classify(target.vendor, None, &http::HeaderMap::new(), error, SystemTime::UNIX_EPOCH);
+        let classified =
+            classify(target.vendor, None, &http::HeaderMap::new(), error, SystemTime::UNIX_EPOCH);
         Failure::reported(classified, None)
     })?;
     if let Some(tool) = &translated.json_tool {
@@ -262,7 +270,7 @@ pub(crate) async fn until_first_token(
         if !passage.take(data, &mut held) {
             return Err(Failure::invalid());
         }
-        if let Some(failure) = passage.reported(vendor) {
+        if let Some(failure) = passage.reported(vendor).filter(|_| !passage.first_token()) {
             return Err(failure);
         }
         if passage.is_complete() {
@@ -293,6 +301,7 @@ fn passage(ticket: &Ticket, received: &mut Received<'_>) -> Passage {
         }
         None => match call.ask.wire.filter(|wire| *wire != Wire::Openai).and_then(dialect) {
             Some(dialect) => Passage::watched(inflate, dialect.stream_reader("")),
+            None if outgoing.hides_usage => Passage::chat(inflate, SseWatch::hiding_usage()),
             None => Passage::chat(inflate, SseWatch::new()),
         },
     }

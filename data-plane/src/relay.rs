@@ -68,6 +68,12 @@ impl Relay {
                 self.settle(Outcome::Ok);
                 return Poll::Ready(None);
             };
+            // Of a stream that passes, the client has the service's own word; it may go on, or end.
+            let told = if self.passage.passes() { None } else { self.passage.reported(self.target.vendor) };
+            if let Some(failure) = told {
+                let _ = self.break_off(failure);
+                continue;
+            }
             let failed = match exchange.poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => self.take(data),
@@ -107,11 +113,7 @@ impl Relay {
             self.last = ticket.worker.shared.clock.now();
         }
         let whole = self.passage.take(data, &mut self.held);
-        if !whole || self.passage.open_bytes() > LONGEST_EVENT {
-            return Some(Failure::silent(Outcome::InvalidResponse));
-        }
-        // Of a stream that passes, the client has the service's own word; it may go on, or end.
-        if self.passage.passes() { None } else { self.passage.reported(self.target.vendor) }
+        (!whole || self.passage.open_bytes() > LONGEST_EVENT).then(Failure::invalid)
     }
 
     /// The service has ended its answer: was it all?
@@ -152,7 +154,7 @@ impl Relay {
         if !self.passage.is_events() {
             return Err(BrokenOff);
         }
-        if self.passage.passes() && self.passage.open_bytes() > 0 {
+        if self.passage.is_inside_event() {
             // Ends an event that was cut in the middle, which would otherwise swallow the one that tells of it.
             self.held.push_back(Bytes::from_static(b"\n\n"));
         }

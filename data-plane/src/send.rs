@@ -107,4 +107,3 @@ pub(crate) async fn keep(ticket: &Ticket, target: &Target, exchange: Exchange) {
         ticket.worker.pool.borrow_mut().put(target.upstream.id, connection, now);
     }
 }
-

@@ -185,7 +185,8 @@ async fn forward(
         return Ok(Answered::Here(estimate));
     }
     let call = upstream_call(ticket, &ask, &head.headers)?;
-    let (reply, target) = dispatch(ticket, &call, tokens.saturating_add(view.max_tokens.unwrap_or(0))).await?;
+    let (reply, target) =
+        dispatch(ticket, &call, tokens.saturating_add(view.max_tokens.unwrap_or(0))).await?;
     Ok(match reply {
         Reply::Whole { head, pieces } => {
             ticket.bytes_out = pieces.iter().map(|piece| piece.len() as u64).sum();

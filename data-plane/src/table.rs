@@ -1,6 +1,6 @@
 //! The route table: snapshot, live state and this process's handles, as one value that a request loads once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
@@ -11,6 +11,7 @@ use penstock_model::Snapshot;
 use penstock_model::policy::{Address, Backend, Candidate, Policy, Pool, PoolId, TargetId};
 use penstock_model::vendor::{Auth, Call, MaxTokens, Vendor};
 use penstock_providers::aws::sign as aws;
+use penstock_providers::dialect::TargetFacts;
 use penstock_providers::splice::ModelName;
 
 use crate::secrets::Secrets;
@@ -43,6 +44,8 @@ pub(crate) struct Target {
     pub(crate) backend: HeaderValue,
     /// Headers that every request carries.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Those of a request for a stream besides.
+    pub(crate) stream_headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) credential: Shown,
     /// The policy names a credential, but it cannot be found: the target cannot be called.
     pub(crate) credential_missing: bool,
@@ -72,6 +75,16 @@ pub(crate) struct Upstream {
 }
 
 impl Target {
+    /// What a request is written for.
+    pub(crate) fn facts(&self) -> TargetFacts<'_> {
+        TargetFacts {
+            vendor: self.vendor,
+            model: &self.state.model,
+            max_tokens_name: self.max_tokens_name,
+            default_max_tokens: self.default_max_tokens,
+        }
+    }
+
     /// Where a call goes; `None` when the service has no such call.
     pub(crate) fn uri(&self, call: Call) -> Option<&Uri> {
         self.uris.iter().find(|(known, _)| *known == call).map(|(_, uri)| uri)
@@ -144,7 +157,8 @@ impl Registry {
             max_tokens_name: target.max_tokens_name,
             default_max_tokens: target.default_max_tokens,
             backend: text(&backend.name),
-            headers: headers(backend.vendor),
+            headers: headers(&backend.vendor.headers),
+            stream_headers: headers(&backend.vendor.stream_headers),
             credential_missing: backend.credential.is_some()
                 && backend.vendor.auth != Auth::None
                 && matches!(credential, Shown::Not),
@@ -161,9 +175,9 @@ fn uris(backend: &Backend, model: &str) -> Vec<(Call, Uri)> {
     backend.vendor.calls.keys().copied().chain([Call::MessagesStream]).filter_map(uri).collect()
 }
 
-fn headers(vendor: &Vendor) -> Vec<(HeaderName, HeaderValue)> {
+fn headers(fixed: &BTreeMap<String, String>) -> Vec<(HeaderName, HeaderValue)> {
     let header = |(name, value): (&String, &String)| Some((name.parse().ok()?, value.parse().ok()?));
-    vendor.headers.iter().filter_map(header).collect()
+    fixed.iter().filter_map(header).collect()
 }
 
 /// The credential as the vendor wants to see it; not at all when no header can carry it.

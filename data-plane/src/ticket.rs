@@ -11,9 +11,9 @@ use penstock_decision::breaker::{Ending, ProbeToken};
 use penstock_decision::capability::Classification;
 use penstock_decision::pick::Pick;
 use penstock_model::Usage;
-use penstock_model::vendor::Wire;
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::{PoolId, RouteId};
+use penstock_model::vendor::Wire;
 use penstock_providers::json::clip;
 
 use crate::clock::Moment;

@@ -84,7 +84,9 @@ impl Exchange {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(connection) = &mut self.connection else { return Pin::new(&mut self.body).poll_frame(context) };
+        let Some(connection) = &mut self.connection else {
+            return Pin::new(&mut self.body).poll_frame(context);
+        };
         let mut quiet = Context::from_waker(Waker::noop());
         if let ready @ Poll::Ready(_) = Pin::new(&mut self.body).poll_frame(&mut quiet) {
             return ready;

@@ -104,13 +104,13 @@ async fn an_answer_that_is_cut_ends_with_an_error_event_sse_04() {
 
 #[tokio::test]
 async fn an_answer_that_is_cut_within_an_event_ends_with_an_event_of_its_own_sse_04() {
-    for (cut, closed) in
-        [("data: {\"choi", "\n\n"), ("data: {}\n", "\n\n"), ("data: {}\r\n", "\n\n"), ("data: {}\n\n", "")]
+    // What came of an event that was cut is of no use to anyone: the client is not given it.
+    for (cut, passed) in
+        [("data: {\"choi", false), ("data: {}\n", false), ("data: {}\r\n", false), ("data: {}\n\n", true)]
     {
-        let sent = delta("half") + cut;
-        let (proxy, _) = before(then(stream([&sent]), Step::Close)).await;
+        let (proxy, _) = before(then(stream([delta("half") + cut]), Step::Close)).await;
         let text = chat(proxy.addr(), true).await.text();
-        let rest = text.strip_prefix(&(sent + closed)).unwrap();
+        let rest = text.strip_prefix(&(delta("half") + if passed { cut } else { "" })).unwrap();
         assert!(rest.starts_with("data: {\"error\":") && rest.ends_with("}\n\n"), "{text}");
     }
 }
@@ -132,14 +132,21 @@ async fn chunks_without_choices_pass_and_their_usage_counts_sse_05() {
             "data: {{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",{key}\"usage\":{{\"prompt_tokens\":9,\"completion_tokens\":1,\"total_tokens\":10}}}}\n\n"
         );
         let pieces = [filter, &delta("a"), STOP, &usage, DONE];
-        let sent = pieces.concat();
-        let (proxy, _) = before(then(stream(pieces), end())).await;
-        let answer = chat(proxy.addr(), true).await;
-        assert!(answer.whole);
-        assert_eq!(answer.text(), sent);
-        let line = &proxy.log(1).await[0];
-        assert_eq!((&line["input_tokens"], &line["output_tokens"]), (&9.into(), &1.into()));
-        assert_eq!(line["cost_nanos"], 9 * 1_000 + 2_000, "a dollar and two dollars per million tokens");
+        for asks in [false, true] {
+            let (proxy, script) = before(then(stream(pieces), end())).await;
+            let options = if asks { r#","stream_options":{"include_usage":true}"# } else { "" };
+            let body = chat_body(true);
+            let body = format!("{}{options}}}", body.strip_suffix('}').unwrap());
+            let answer = post(proxy.addr(), "/v1/chat/completions", &body).await;
+            assert!(answer.whole);
+            let shown: Vec<&str> = pieces.into_iter().filter(|piece| asks || *piece != usage).collect();
+            assert_eq!(answer.text(), shown.concat());
+            let sent = String::from_utf8(script.requests()[0].body.clone()).unwrap();
+            assert_eq!(sent.matches("\"include_usage\":true").count(), 1, "{sent}");
+            let line = &proxy.log(1).await[0];
+            assert_eq!((&line["input_tokens"], &line["output_tokens"]), (&9.into(), &1.into()));
+            assert_eq!(line["cost_nanos"], 9 * 1_000 + 2_000, "a dollar and two dollars per million tokens");
+        }
     }
 }
 

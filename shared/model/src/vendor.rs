@@ -61,6 +61,9 @@ pub struct Vendor {
     /// Headers that every request carries.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// Headers that a request for a stream carries besides.
+    #[serde(default)]
+    pub stream_headers: BTreeMap<String, String>,
     /// Top-level body fields that every request carries, in place of those of the client.
     #[serde(default)]
     pub body: Map<String, Value>,
