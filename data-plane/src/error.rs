@@ -63,7 +63,7 @@ pub(crate) struct Failure {
     pub(crate) status: Option<StatusCode>,
     pub(crate) retry_after: Option<Duration>,
     /// What the service said, fit to be shown.
-    pub(crate) error: VendorError,
+    pub(crate) error: Box<VendorError>,
     /// Would a model with a larger context window help?
     pub(crate) too_long: bool,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure without an answer.
     pub(crate) fn silent(outcome: Outcome) -> Self {
-        Self { outcome, status: None, retry_after: None, error: VendorError::default(), too_long: false }
+        Self { outcome, status: None, retry_after: None, error: Box::default(), too_long: false }
     }
 
     /// An answer that is not what its protocol allows.
@@ -81,10 +81,10 @@ impl Failure {
 
     /// A failure that the service told of, with this status or within an answer that had none of its own.
     pub(crate) fn reported(classified: Classified, status: Option<StatusCode>) -> Self {
-        let mut error = classified.error;
+        let mut error = Box::new(classified.error);
         if classified.outcome == Outcome::CredentialRejected {
             // About our account, not for the client.
-            error = VendorError::default();
+            *error = VendorError::default();
         }
         let too_long = classified.meaning == Meaning::TooLong;
         Self { outcome: classified.outcome, status, retry_after: classified.limit.wait, error, too_long }
