@@ -380,7 +380,7 @@ fn join(known: Option<&mut Cow<'static, str>>, more: &str) -> bool {
 }
 
 /// An event that can be kept; `None` for one that is never written here.
-fn owned(event: &Event<'_>) -> Option<Event<'static>> {
+pub(super) fn owned(event: &Event<'_>) -> Option<Event<'static>> {
     let own = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
     Some(match event {
         Event::Text { choice, text } => Event::Text { choice: *choice, text: own(text) },
