@@ -102,6 +102,7 @@ impl StreamWriter for Writer {
                 native.as_ref().clone_into(&mut self.native);
                 self.sequence = sequence.as_deref().map(str::to_owned);
             }
+            content if is_of_another_choice(content) => {}
             content => {
                 if self.must_wait(content) {
                     self.wait(content, out);
@@ -372,6 +373,21 @@ impl Writer {
 
 fn json(out: &mut Vec<u8>, value: &impl serde::Serialize) {
     serde_json::to_writer(out, value).expect("values made here always serialise");
+}
+
+/// Messages are one answer: of the others there is nothing to tell.
+fn is_of_another_choice(event: &Event<'_>) -> bool {
+    match event {
+        Event::Text { choice, .. }
+        | Event::Reasoning { choice, .. }
+        | Event::ReasoningSignature { choice, .. }
+        | Event::Refusal { choice, .. }
+        | Event::ToolStart { choice, .. }
+        | Event::ToolArguments { choice, .. }
+        | Event::Citation { choice, .. }
+        | Event::Part { choice, .. } => *choice != 0,
+        _ => false,
+    }
 }
 
 /// Appends to a text that waits, if there is one.

@@ -10,8 +10,8 @@ use penstock_model::vendor::Wire;
 use serde_json::{Value, json};
 
 use super::Anthropic;
-use crate::dialect::{Asked, Dialect, Protocol, TargetFacts, protocol};
-use crate::exchange::{Event, Request, Unwritable, Written};
+use crate::dialect::{Asked, Dialect, TargetFacts, protocol};
+use crate::exchange::{Event, Field, Request, Unwritable, Written};
 
 fn target(model: &str) -> TargetFacts<'_> {
     let vendor = Vendor::find("anthropic").unwrap();
@@ -21,10 +21,14 @@ fn target(model: &str) -> TargetFacts<'_> {
 
 /// A chat request of one user message, with more fields.
 fn chat(more: &Value) -> Request {
+    read_chat(more).unwrap()
+}
+
+fn read_chat(more: &Value) -> Result<Request, Field> {
     let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let body = serde_json::to_vec(&body).unwrap();
-    protocol(Wire::Openai).unwrap().read_request(&body, None, false).unwrap()
+    protocol(Wire::Openai).unwrap().read_request(&body, None, false)
 }
 
 fn write(request: &Request, model: &str) -> Result<(Value, Written), Unwritable> {
