@@ -120,7 +120,7 @@ fn two_calls_on_one_index_are_two_calls_sse_06() {
         data(&shown).into_iter().filter(|item| item["type"] == "content_block_start").collect();
     assert_eq!((&starts[0]["content_block"]["id"], &starts[0]["index"]), (&json!("t1"), &json!(0)));
     assert_eq!((&starts[1]["content_block"]["id"], &starts[1]["index"]), (&json!("t2"), &json!(1)));
-    let chunks = data(&shown(Wire::Openai, &events));
+    let chunks = data(&super::shown(Wire::Openai, &events));
     let arguments = |call: u64| -> String {
         let calls = chunks.iter().flat_map(|chunk| chunk["choices"].as_array().into_iter().flatten());
         let calls = calls.flat_map(|choice| choice["delta"]["tool_calls"].as_array().into_iter().flatten());
