@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 setup := tools/setup.sh
 step := tools/step
 
-.PHONY: help run test check generate bench test-real conformance image chart tools clean-tools \
+.PHONY: help run test check generate bench fuzz test-real conformance image chart tools clean-tools \
 	check-format check-lints check-docs check-dependencies check-chart check-dashboards check-scripts
 
 help: ## Lists the targets
@@ -60,6 +60,10 @@ generate: ## Writes the generated files anew: reference pages, the policy's JSON
 bench: ## Measures Penstock beside nginx, haproxy and Envoy; takes some minutes of both cores
 	@$(setup) protoc nginx haproxy envoy
 	@tests/bench/run.sh
+
+fuzz: ## Feeds the readers of bodies and streams with garbage for a minute each (TARGETS="sse" for some of them)
+	@$(setup) cxx cargo-fuzz
+	@tools/fuzz.sh $(TARGETS)
 
 test-real: ## Routes to a real language model on this machine; installs it into a folder of its own
 	@$(setup) protoc

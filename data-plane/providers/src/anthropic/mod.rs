@@ -15,7 +15,7 @@ mod stop;
 mod stream_reader;
 mod stream_writer;
 mod structured;
-mod thinking;
+pub(crate) mod thinking;
 mod usage;
 mod view;
 

@@ -35,7 +35,7 @@ const EFFORTS: [(&str, u64, &str); 6] = [
 /// `thinking`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Config {
+pub(crate) enum Config {
     Enabled {
         budget_tokens: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,21 +50,22 @@ pub(super) enum Config {
 
 /// What is written of it all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan<'a> {
-    pub(super) thinking: Option<Config>,
-    pub(super) effort: Option<&'a str>,
-    pub(super) max_tokens: u64,
+pub(crate) struct Plan<'a> {
+    pub(crate) thinking: Option<Config>,
+    pub(crate) effort: Option<&'a str>,
+    pub(crate) max_tokens: u64,
 }
 
 impl Plan<'_> {
     /// Will the model think?
-    pub(super) fn thinks(&self) -> bool {
+    pub(crate) fn thinks(&self) -> bool {
         matches!(self.thinking, Some(Config::Enabled { .. } | Config::Adaptive { .. }))
     }
 }
 
-/// Decides. `turns` are the ones that are written; `forced`: some tool must be called.
-pub(super) fn plan<'a>(
+/// Decides, also for these models behind Bedrock. `turns` are the ones that are written; `forced`: some tool must be
+/// called.
+pub(crate) fn plan<'a>(
     request: &'a Request,
     turns: &[Turn],
     target: &TargetFacts<'_>,
@@ -81,7 +82,10 @@ pub(super) fn plan<'a>(
         plan.thinking = Some(Config::Disabled);
     } else if *wish != (ReasoningRequest { visible: Some(false), ..ReasoningRequest::default() }) {
         let by_budget = by_budget(target);
-        if forced || (by_budget && (unsigned_loop(turns) || limit.is_some_and(|limit| limit <= LEAST))) {
+        if forced
+            || (by_budget
+                && (unsigned_loop(turns, target.vendor.wire) || limit.is_some_and(|limit| limit <= LEAST)))
+        {
             dropped.add(name(request));
         } else {
             translated(&mut plan, wish, limit, by_budget, request, dropped);
@@ -175,15 +179,15 @@ fn name(request: &Request) -> &'static str {
 
 /// Is the model in the middle of a tool loop that it began without thinking, or under another vendor? Then it may not
 /// begin now: the service wants the turn to start with a signed thought.
-fn unsigned_loop(turns: &[Turn]) -> bool {
+fn unsigned_loop(turns: &[Turn], wire: Wire) -> bool {
     let Some([calls, results]) = turns.last_chunk() else { return false };
     let signed =
-        |part: &Part| matches!(part, Part::Reasoning(thought) if signed_here(thought.signature.as_ref()));
+        |part: &Part| matches!(part, Part::Reasoning(thought) if signed_by(wire, thought.signature.as_ref()));
     results.parts.iter().any(|part| matches!(part, Part::ToolResult(_)))
         && calls.role == Role::Assistant
         && !calls.parts.iter().any(signed)
 }
 
-fn signed_here(signature: Option<&crate::exchange::Signature>) -> bool {
-    signature.is_some_and(|signature| signature.wire == Wire::Anthropic)
+fn signed_by(wire: Wire, signature: Option<&crate::exchange::Signature>) -> bool {
+    signature.is_some_and(|signature| signature.wire == wire)
 }

@@ -239,11 +239,6 @@ fn thought(part: &Part) -> Option<Block<'_>> {
     }))
 }
 
-/// Is it a thought that can be given back?
-pub(super) fn is_signed_thought(part: &Part) -> bool {
-    thought(part).is_some()
-}
-
 fn document_format(media: &Media) -> Option<&'static str> {
     let by_type = media.media_type.as_deref().and_then(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim();

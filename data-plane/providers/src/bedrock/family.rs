@@ -6,10 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::exchange::{Part, ReasoningRequest, Role, Turn};
-
-/// Fewest tokens that Claude takes as a budget for thinking.
-const LEAST_BUDGET: u64 = 1024;
+use crate::exchange::ReasoningRequest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
@@ -67,29 +64,4 @@ pub(super) fn wanted(request: &ReasoningRequest) -> Option<bool> {
         || request.budget_tokens == Some(0);
     let on = request.enabled == Some(true) || request.effort.is_some() || request.budget_tokens.is_some();
     if off { Some(false) } else { on.then_some(true) }
-}
-
-/// Tokens that Claude may think for, of at most `max_tokens` of output: what the client says, else a share by effort.
-/// `None` when there is no room.
-pub(super) fn claude_budget(request: &ReasoningRequest, max_tokens: u64) -> Option<u64> {
-    let share = match request.effort.as_deref() {
-        Some("minimal" | "low") => 20,
-        Some("medium") | None => 50,
-        Some(_) => 80,
-    };
-    let budget = request.budget_tokens.unwrap_or_else(|| max_tokens.saturating_mul(share) / 100);
-    // The answer needs room, too.
-    (max_tokens > LEAST_BUDGET).then(|| budget.clamp(LEAST_BUDGET, max_tokens - 1))
-}
-
-/// May Claude be told to think, as far as the conversation goes? Not when it ends with the start of an answer, and not
-/// within a tool loop whose calls it is not given back with the signed thoughts before them.
-pub(super) fn claude_may_think(turns: &[Turn]) -> bool {
-    let Some((last, before)) = turns.split_last() else { return true };
-    if last.role == Role::Assistant {
-        return false;
-    }
-    let in_loop = last.parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
-    let thought = |turn: &Turn| turn.parts.first().is_some_and(super::content::is_signed_thought);
-    !in_loop || before.last().is_some_and(thought)
 }

@@ -5,12 +5,13 @@ use serde_json::{Map, Number, Value, json};
 
 use super::body::{Body, InferenceConfig};
 use super::content::Writer;
-use super::family::{Family, claude_budget, claude_may_think, wanted};
+use super::family::{Family, wanted};
 use super::tools;
+use crate::anthropic::thinking;
 use crate::chat_shaped::{carries, unsupported};
 use crate::dialect::TargetFacts;
 use crate::exchange::shape::{alternating, instructions};
-use crate::exchange::{Dropped, ReasoningRequest, Request, Turn, Unwritable, Written};
+use crate::exchange::{Dropped, ReasoningRequest, Request, Role, Turn, Unwritable, Written};
 
 /// Most stop sequences that Converse takes; models may take fewer.
 const MAX_STOPS: u32 = 2500;
@@ -34,8 +35,12 @@ pub(super) fn write(request: &Request, target: &TargetFacts<'_>) -> Result<Writt
     let mut inference_config = inference(request, target, &mut dropped)?;
     let forced = tools::is_forced(tool_config.as_ref());
     think(request, target, &turns, forced, &mut inference_config, &mut fields, &mut dropped);
+    let thinks = fields.contains_key("thinking");
+    if family == Family::Claude {
+        suit_claude(request, thinks, &mut inference_config, &mut dropped);
+    }
     if let Some(top_k) = taken(request.sampling.top_k.as_ref(), "top_k", request, target, &mut dropped)
-        && (fields.contains_key("thinking") || !family.write_top_k(&Value::from(top_k.clone()), &mut fields))
+        && (thinks || !family.write_top_k(&Value::from(top_k.clone()), &mut fields))
     {
         dropped.add(client_name(request.wire, "top_k"));
     }
@@ -96,8 +101,8 @@ fn taken<'a>(
 
 /// Asks the model to think, in the words of its maker, or notes that it cannot be asked.
 ///
-/// Claude is given a budget within the output limit (see [`claude_budget`]), and no temperature or `top_p` of its own,
-/// which it refuses beside it. It cannot think when a call is forced: the form of the answer goes before.
+/// Claude is asked as Anthropic's own service is (see [`thinking`]). It cannot think when a call is forced, as it is for
+/// structured output: the form of the answer goes before.
 fn think(
     request: &Request,
     target: &TargetFacts<'_>,
@@ -107,35 +112,41 @@ fn think(
     fields: &mut Map<String, Value>,
     dropped: &mut Dropped,
 ) {
-    let Some(reasoning) = request.reasoning.as_ref().filter(|reasoning| wanted(reasoning) == Some(true))
-    else {
-        return;
-    };
-    let max_tokens = inference.max_tokens.unwrap_or(target.default_max_tokens);
+    let Some(reasoning) = &request.reasoning else { return };
+    let is_wanted = wanted(reasoning) == Some(true);
+    let is_prefilled = turns.last().is_some_and(|turn| turn.role == Role::Assistant);
     match Family::of(target.model) {
-        Family::Claude if !forced && claude_may_think(turns) => {
-            if let Some(budget) = claude_budget(reasoning, max_tokens) {
-                fields.insert("thinking".to_owned(), json!({ "type": "enabled", "budget_tokens": budget }));
-                inference.max_tokens = Some(max_tokens);
-                let too_low = |number: &&Number, least: f64| number.as_f64().is_none_or(|n| n < least);
-                if inference.temperature.take_if(|number| too_low(number, 1.0)).is_some() {
-                    dropped.add(client_name(request.wire, "temperature"));
-                }
-                if inference.top_p.take_if(|number| too_low(number, 0.95)).is_some() {
-                    dropped.add(client_name(request.wire, "top_p"));
-                }
-                return;
+        Family::Claude if !(is_wanted && (forced || is_prefilled)) => {
+            let plan = thinking::plan(request, turns, target, forced, dropped);
+            if let Some(config) = plan.thinking.as_ref().filter(|_| plan.thinks()) {
+                fields.insert("thinking".to_owned(), json!(config));
+                inference.max_tokens = Some(plan.max_tokens);
+            }
+            if let Some(effort) = plan.effort {
+                fields.insert("output_config".to_owned(), json!({ "effort": effort }));
             }
         }
-        Family::GptOss => {
-            if let Some(effort @ ("low" | "medium" | "high")) = reasoning.effort.as_deref() {
-                fields.insert("reasoning_effort".to_owned(), Value::from(effort));
-                return;
-            }
+        Family::GptOss if matches!(reasoning.effort.as_deref(), Some("low" | "medium" | "high")) => {
+            fields.insert("reasoning_effort".to_owned(), json!(reasoning.effort));
         }
+        _ if is_wanted => dropped.add(reasoning_name(request.wire, reasoning)),
         _ => {}
     }
-    dropped.add(reasoning_name(request.wire, reasoning));
+}
+
+/// Takes out what Claude refuses: a temperature above 1, `top_p` beside one, and either while it thinks. A client of
+/// Anthropic's knows, and gets what it wrote.
+fn suit_claude(request: &Request, thinks: bool, inference: &mut InferenceConfig<'_>, dropped: &mut Dropped) {
+    if request.wire == Wire::Anthropic {
+        return;
+    }
+    let too_hot = |number: &Number| number.as_f64().is_some_and(|degrees| degrees > 1.0);
+    if inference.top_p.take_if(|_| thinks || inference.temperature.is_some()).is_some() {
+        dropped.add(client_name(request.wire, "top_p"));
+    }
+    if inference.temperature.take_if(|number| thinks || too_hot(number)).is_some() {
+        dropped.add(client_name(request.wire, "temperature"));
+    }
 }
 
 fn reasoning_name(wire: Wire, reasoning: &ReasoningRequest) -> &'static str {

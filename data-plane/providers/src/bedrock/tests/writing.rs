@@ -460,46 +460,52 @@ fn thinking(effort: Option<&str>, budget: Option<u64>, max_tokens: Option<u64>) 
 }
 
 #[test]
-fn claude_thinks_within_its_output_limit() {
-    let budget = |request: &Request| {
-        let (body, dropped) = write(request, CLAUDE);
-        (
-            body["additionalModelRequestFields"]["thinking"]["budget_tokens"].as_u64(),
-            body["inferenceConfig"]["maxTokens"].as_u64(),
-            dropped,
-        )
+fn claude_is_asked_to_think_as_anthropics_own_service_is() {
+    let asked = |request: &Request, model: &str| {
+        let (body, dropped) = write(request, model);
+        let fields = body.get("additionalModelRequestFields").cloned();
+        (fields, body["inferenceConfig"]["maxTokens"].as_u64(), dropped)
     };
+    let budget = |tokens: u64| Some(json!({"thinking": {"type": "enabled", "budget_tokens": tokens}}));
     let plain = String::new;
-    assert_eq!(budget(&thinking(Some("low"), None, Some(10_000))), (Some(2000), Some(10_000), plain()));
-    assert_eq!(budget(&thinking(Some("medium"), None, Some(10_000))), (Some(5000), Some(10_000), plain()));
-    assert_eq!(budget(&thinking(Some("high"), None, None)), (Some(3276), Some(4096), plain()));
-    assert_eq!(budget(&thinking(None, Some(2048), Some(3000))), (Some(2048), Some(3000), plain()));
-    assert_eq!(budget(&thinking(None, Some(64_000), Some(3000))), (Some(2999), Some(3000), plain()));
-    assert_eq!(budget(&thinking(Some("low"), None, Some(2000))), (Some(1024), Some(2000), plain()));
-    // No room, off, and not said.
     assert_eq!(
-        budget(&thinking(Some("low"), None, Some(1024))),
-        (None, Some(1024), "reasoning_effort".to_owned())
+        asked(&thinking(Some("low"), None, Some(10_000)), CLAUDE),
+        (budget(2048), Some(10_000), plain())
     );
-    assert_eq!(budget(&thinking(Some("none"), None, Some(4096))), (None, Some(4096), plain()));
-    assert_eq!(budget(&thinking(None, None, None)), (None, None, plain()));
+    assert_eq!(asked(&thinking(Some("high"), None, Some(8000)), CLAUDE), (budget(6000), Some(8000), plain()));
+    assert_eq!(asked(&thinking(None, Some(2000), Some(4000)), CLAUDE), (budget(2000), Some(4000), plain()));
+    let newer = Some(json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}));
+    let request = thinking(Some("high"), None, Some(8000));
+    assert_eq!(asked(&request, "global.anthropic.claude-opus-4-6-v1"), (newer, Some(8000), plain()));
+    // No room, off, and not said.
+    let none = "reasoning_effort".to_owned();
+    assert_eq!(asked(&thinking(Some("low"), None, Some(1024)), CLAUDE), (None, Some(1024), none));
+    assert_eq!(asked(&thinking(Some("none"), None, Some(4096)), CLAUDE), (None, Some(4096), plain()));
+    assert_eq!(asked(&hi(), CLAUDE), (None, None, plain()));
 }
 
 #[test]
-fn what_claude_refuses_beside_thinking_is_dropped_and_reported() {
+fn what_claude_refuses_is_dropped_and_reported() {
     let mut asked = thinking(Some("high"), None, Some(4096));
     asked.sampling.temperature = Number::from_f64(0.2);
     asked.sampling.top_p = Number::from_f64(0.5);
     asked.sampling.top_k = Some(Number::from(40));
     let (body, dropped) = write(&asked, CLAUDE);
     assert_eq!(body["inferenceConfig"], json!({"maxTokens": 4096}));
-    assert_eq!(dropped, "temperature, top_p, top_k");
-    asked.sampling.temperature = Some(Number::from(1));
-    asked.sampling.top_p = Number::from_f64(0.95);
-    asked.sampling.top_k = None;
+    assert_eq!(dropped, "top_p, temperature, top_k");
+    asked.reasoning = None;
     let (body, dropped) = write(&asked, CLAUDE);
-    assert_eq!(body["inferenceConfig"], json!({"maxTokens": 4096, "temperature": 1, "topP": 0.95}));
-    assert_eq!(dropped, "");
+    assert_eq!(body["inferenceConfig"], json!({"maxTokens": 4096, "temperature": 0.2}));
+    assert_eq!(dropped, "top_p");
+    asked.sampling.temperature = Number::from_f64(1.5);
+    let (body, dropped) = write(&asked, CLAUDE);
+    assert_eq!(
+        (&body["inferenceConfig"], dropped.as_str()),
+        (&json!({"maxTokens": 4096}), "top_p, temperature")
+    );
+    // Other models take them.
+    let (body, _) = write(&asked, LLAMA);
+    assert_eq!(body["inferenceConfig"], json!({"maxTokens": 4096, "temperature": 1.5, "topP": 0.5}));
 }
 
 #[test]
