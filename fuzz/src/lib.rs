@@ -66,7 +66,7 @@ fn events(dialect: &dyn Dialect, chunks: &[&[u8]]) -> Vec<String> {
 /// What readers promise to writers: see the documentation of [`Event`].
 #[derive(Default)]
 struct Rules {
-    seen: bool,
+    begun: bool,
     over: bool,
     finished: Vec<u32>,
 }
@@ -75,9 +75,8 @@ impl Rules {
     fn see(&mut self, event: &Event<'_>) {
         assert!(!self.over, "{event:?} follows the end");
         let is_start = matches!(event, Event::Start { .. });
-        let may_be_first = is_start || matches!(event, Event::Failed { .. } | Event::End);
-        assert!(if self.seen { !is_start } else { may_be_first }, "{event:?} where it may not be");
-        self.seen = true;
+        assert!(!(is_start && self.begun), "{event:?} where it may not be");
+        self.begun |= is_start || event.is_token();
         match event {
             Event::Text { text, .. } | Event::Reasoning { text, .. } | Event::Refusal { text, .. } => {
                 assert!(!text.is_empty(), "an empty {event:?}");

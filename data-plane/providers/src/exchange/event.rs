@@ -11,8 +11,8 @@ use crate::openai::error_body::VendorError;
 
 /// One thing that happens in a streamed answer. Borrows from the read it came in where it can.
 ///
-/// Readers keep these rules, and writers count on them: `Start` comes first and once; a tool call's `ToolArguments`
-/// follow its `ToolStart` and end before the next call's `ToolStart` of the same choice, unless the service itself
+/// Readers keep these rules, and writers count on them: `Start` comes once and before any token, though a broken stream
+/// may lack it; a tool call's `ToolArguments` follow its `ToolStart` and end before the next call's `ToolStart` of the same choice, unless the service itself
 /// interleaves; `Finish` comes once per choice and after everything else of it (SSE-07); `Usage` holds running totals;
 /// nothing follows `End` or `Failed`. Empty texts and fragments are not reported.
 #[derive(Debug, Clone, PartialEq)]
