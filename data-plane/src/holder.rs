@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::clock::{Clock, Moment};
 use crate::fleet::{Held, Serving};
+use crate::google::Tokens;
 use crate::lkg;
 use crate::secrets::Secrets;
 use crate::table::{Registry, RouteTable};
@@ -79,6 +80,11 @@ impl Holder {
         if let Some(table) = self.table.load_full() {
             self.swap(table.snapshot.clone(), Some(&table));
         }
+    }
+
+    /// The access tokens of Google's service accounts.
+    pub(crate) fn google(&self) -> &Tokens {
+        &self.secrets.google
     }
 
     /// Serving from disk, unconfirmed?

@@ -29,6 +29,7 @@ mod count;
 mod dispatch;
 mod error;
 pub mod fleet;
+mod google;
 mod holder;
 mod invoke;
 mod listener;

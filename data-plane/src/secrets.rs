@@ -4,15 +4,19 @@ use std::collections::HashMap;
 
 use penstock_model::policy::Credential;
 
+use crate::google::Tokens;
+
 /// Where references lead.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     environment: HashMap<String, String>,
+    /// For credentials that are only good for getting one.
+    pub(crate) google: Tokens,
 }
 
 impl Secrets {
     pub(crate) fn new(environment: HashMap<String, String>) -> Self {
-        Self { environment }
+        Self { environment, google: Tokens::default() }
     }
 
     /// The secret, without white space around it. Files are read anew each time, which is once a second: a rotated key

@@ -20,6 +20,7 @@ use crate::admin;
 use crate::clock::{Clock, unix_ms};
 use crate::config::Config;
 use crate::fleet::{Link, Serving};
+use crate::google;
 use crate::holder::Holder;
 use crate::listener;
 use crate::metrics;
@@ -155,6 +156,7 @@ pub async fn start(config: Config) -> Result<Running, Error> {
     tasks.spawn(async move {
         let _ = axum::serve(admin_socket, router).await;
     });
+    tasks.spawn(google::keep_fresh(Arc::clone(&shared)));
     let identity = identity(&shared);
     let incarnation = identity.incarnation.clone();
     let out = match &config.control {

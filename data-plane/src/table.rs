@@ -12,6 +12,7 @@ use penstock_model::policy::{Address, Backend, Candidate, Policy, Pool, PoolId, 
 use penstock_model::vendor::{Auth, Call, MaxTokens, Vendor};
 use penstock_providers::aws::sign as aws;
 use penstock_providers::dialect::TargetFacts;
+use penstock_providers::google_auth::ServiceAccount;
 use penstock_providers::splice::ModelName;
 
 use crate::secrets::Secrets;
@@ -143,7 +144,7 @@ impl Registry {
         let next = self.upstreams.len();
         let upstream_id = *self.upstreams.entry(backend.address.clone()).or_insert(next);
         let secret = backend.credential.as_ref().and_then(|credential| secrets.resolve(credential));
-        let credential = secret.as_deref().map_or(Shown::Not, |secret| show(backend, secret));
+        let credential = secret.as_deref().map_or(Shown::Not, |secret| show(backend, secret, secrets));
         let text = |text: &str| HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         Target {
             state,
@@ -181,7 +182,7 @@ fn headers(fixed: &BTreeMap<String, String>) -> Vec<(HeaderName, HeaderValue)> {
 }
 
 /// The credential as the vendor wants to see it; not at all when no header can carry it.
-fn show(backend: &Backend, secret: &str) -> Shown {
+fn show(backend: &Backend, secret: &str, secrets: &Secrets) -> Shown {
     let sensitive = |name: HeaderName, value: String| match HeaderValue::try_from(value) {
         Ok(mut value) => {
             value.set_sensitive(true);
@@ -200,6 +201,10 @@ fn show(backend: &Backend, secret: &str) -> Shown {
                 Shown::Signature(credentials, backend.settings.region.clone().unwrap_or_default())
             }
             None => sensitive(AUTHORIZATION, format!("Bearer {secret}")),
+        },
+        Auth::Google if ServiceAccount::looks_like(secret) => match secrets.google.current(secret) {
+            Some(token) => sensitive(AUTHORIZATION, format!("Bearer {token}")),
+            None => Shown::Not,
         },
         Auth::Bearer | Auth::Google => sensitive(AUTHORIZATION, format!("Bearer {secret}")),
     }

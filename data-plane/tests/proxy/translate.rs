@@ -563,3 +563,40 @@ async fn models_are_listed_in_the_shape_of_each_client() {
     let none = raw(proxy.addr(), get("/v1/models/nobody", "").as_bytes()).await;
     assert_eq!((none.status, none.error_code()), (404, "unknown_model".to_owned()));
 }
+
+#[tokio::test]
+async fn a_google_service_account_is_shown_as_a_token_that_is_got_for_it() {
+    let token = Script::new([whole(200, "", r#"{"access_token":"ya29.T","expires_in":3600,"token_type":"Bearer"}"#)]);
+    let account = json!({
+        "type": "service_account",
+        "client_email": "penstock@example.iam.gserviceaccount.com",
+        "private_key": include_str!("../../providers/fixtures/gemini/test_key.pem"),
+        "token_uri": format!("http://{}/token", token.listen().await),
+    });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), account.to_string()).unwrap();
+    let answer = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"good"}]},"finishReason":"STOP"}]}"#;
+    let script = Script::new([whole(200, "", answer)]);
+    let mut policy = policy_of(&[("a", "vertex", script.listen().await)]);
+    let backend = &mut policy["backends"]["a"];
+    backend["region"] = json!("us-central1");
+    backend["project"] = json!("p");
+    backend["credential"] = json!(format!("file:{}", file.path().display()));
+    let proxy = Proxy::start(&policy).await;
+
+    let early = chat(&proxy, json!({})).await;
+    assert_eq!((early.status, early.error_code()), (503, "no_target".to_owned()));
+    let answer = loop {
+        let answer = chat(&proxy, json!({})).await;
+        if answer.status == 200 {
+            break answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "good");
+    let asked = String::from_utf8(token.requests()[0].body.clone()).unwrap();
+    assert!(asked.starts_with("grant_type=") && token.requests().len() == 1);
+    let head = &script.requests()[0].head;
+    assert!(head.contains("authorization: bearer ya29.t"), "{head}");
+    assert!(head.starts_with("post /v1/projects/p/locations/us-central1/publishers/google/models/m:generatecontent"));
+}

@@ -29,6 +29,12 @@ pub enum Host {
 }
 
 impl Address {
+    /// Reads `http[s]://HOST[:PORT][/PATH]`; `None` when it is anything else.
+    #[must_use]
+    pub fn of(url: &str) -> Option<Self> {
+        Self::parse(url).ok()
+    }
+
     /// Reads `http[s]://HOST[:PORT][/PATH]`. Never repeats `url` in its findings: it may hold a password.
     pub(crate) fn parse(url: &str) -> Result<Self, Finding> {
         let invalid = |message: &str| Finding::new(message, "write http://HOST:PORT/v1 or https://HOST/v1");
