@@ -83,6 +83,15 @@ only its base URL and the name of the model are set.
 | – | Not possible, for the reason given below. |
 """
 
+NOTES = """\
+- Clients of the Responses interface must send `store: false` where another vendor answers (the AI SDK:
+  `providerOptions: {openai: {store: false}}`); without it they refer to earlier items by ids that only OpenAI can resolve.
+- A client that cannot send reasoning back, such as `@ai-sdk/openai-compatible`, goes on after a tool's answer without
+  reasoning where the vendor wants it signed; the answer names what was left out in `x-penstock-dropped`.
+- `@ai-sdk/openai` does not read the reasoning that services tell in chat completions; its check leaves that out.
+- While all services of a route rest because of their rate limit, Penstock refuses with 503 and `retry-after`.
+- Vertex AI is called with an access token, Bedrock with signed requests whose signature is verified."""
+
 FEATURES = {
     "plain": "Conversations with instructions; usage; output limits; finish reasons",
     "streamed": "The same as a stream, usage when asked for",
@@ -91,7 +100,7 @@ FEATURES = {
     "tool choice": "A named tool is forced; tools are forbidden",
     "images": "A picture in the request",
     "structured output": "The answer is an instance of a JSON Schema, whole and streamed",
-    "reasoning": "Reasoning is told, and goes back signed when a tool has answered",
+    "reasoning": "Reasoning is told, and a conversation with reasoning goes on after a tool has answered",
     "token counting": "The tokens of a request are counted",
     "error": "The vendor's refusal arrives as the client's own exception, with the vendor's message",
     "rate limit": "The vendor's rate limit arrives as the client's own exception",
@@ -117,6 +126,7 @@ def page(results, versions):
                 lines.append(f"| {feature} | {' | '.join(cells)} |")
     lines += ["", "## What is not possible", ""]
     lines += [f"{number}. {why}." for number, why in enumerate(notes, 1)] or ["Nothing of what is tested."]
+    lines += ["", "## What to know", "", NOTES]
     lines += ["", "## What is tested", "", "| feature | |", "|---|---|"]
     lines += [f"| {feature} | {what}. |" for feature, what in FEATURES.items()]
     lines += ["", "## Versions", "", "| client | version |", "|---|---|"]

@@ -52,7 +52,8 @@ pub(super) fn conversation(root: &At<'_>, asked: &mut Asked, system_between: boo
             open = assistant(&blocks)?;
         }
     }
-    if asked.reasoning {
+    // With adaptive thinking a turn need not begin with a thought.
+    if root.value.pointer("/thinking/type").is_some_and(|kind| kind == "enabled") {
         signed_turn(&turns)?;
     }
     if !asked.tools_declared(root) && has_tool_blocks(&turns) {
@@ -211,7 +212,7 @@ fn assistant<'a>(blocks: &[At<'a>]) -> Checked<Vec<Open<'a>>> {
     Ok(calls)
 }
 
-/// While thinking is on, the turn whose calls are being answered must begin with its thinking.
+/// While thinking has a budget, the turn whose calls are being answered must begin with its thinking.
 fn signed_turn(turns: &[At<'_>]) -> Checked<()> {
     let is_assistant = |turn: &&At<'_>| turn.value["role"] == "assistant";
     let Some(turn) = turns.iter().rfind(is_assistant) else { return Ok(()) };

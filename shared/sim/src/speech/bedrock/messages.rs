@@ -46,6 +46,9 @@ pub(super) fn conversation(root: &At<'_>, asked: &mut Asked) -> Checked<()> {
     let mut open: Vec<(&str, &str)> = Vec::new();
     let mut before = "";
     let mut uses_tools = false;
+    // With adaptive thinking a turn need not begin with a thought.
+    let thinking = root.value.pointer("/additionalModelRequestFields/thinking/type");
+    let has_budget = thinking.is_some_and(|kind| kind == "enabled");
     for (index, turn) in turns.iter().enumerate() {
         turn.only(&["role", "content"])?;
         let role = turn.need("role")?.one_of(&["user", "assistant"])?;
@@ -73,7 +76,7 @@ pub(super) fn conversation(root: &At<'_>, asked: &mut Asked) -> Checked<()> {
             user(index, &blocks, &open, asked)?;
             open.clear();
         } else {
-            open = assistant(index, &blocks, asked.reasoning)?;
+            open = assistant(index, &blocks, has_budget)?;
         }
     }
     if turns.is_empty() {
