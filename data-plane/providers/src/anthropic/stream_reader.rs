@@ -168,11 +168,14 @@ impl State {
         match kind {
             "message_start" => self.start(data.message, sink),
             "content_block_start" => {
+                // A start that comes later is of a broken stream, and none.
+                self.started = true;
                 if let Some(block) = data.content_block {
                     self.block_start(data.index, block, sink);
                 }
             }
             "content_block_delta" => {
+                self.started = true;
                 if let Some(delta) = data.delta {
                     self.block_delta(data.index, delta, sink);
                 }
