@@ -29,7 +29,7 @@ pub(crate) enum Command {
 ///
 /// latency=2s adds to the wait before each answer; errors=0.9 lets that share of calls fail, with status=503 and retry_after=7 if
 /// you like; hang takes calls and never answers; reset breaks connections; stall sends half of a stream; stream_error reports an
-/// error inside a stream; garbage=body and garbage=http answer nonsense; truncate=clean and truncate=abort stop half-way; clear
+/// error at the beginning of a stream, late_error half-way; garbage=body and garbage=http answer nonsense; truncate=clean and truncate=abort stop half-way; clear
 /// makes it well again. Commas join several.
 #[derive(Debug, clap::Args)]
 #[command(

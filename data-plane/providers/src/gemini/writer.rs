@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::answer::{OutCandidate, OutResponse, finish_reason, keep_citation, write_call, write_part};
 use super::part::write_signature;
-use super::wire::{OutContent, Piece};
+use super::wire::{OutContent, OutPart, Piece};
 use super::{logprobs, usage};
 use crate::dialect::{Asked, StreamWriter};
 use crate::exchange::{Event, Stop, ToolCall, Usage};
@@ -166,7 +166,11 @@ impl StreamWriter for Writer {
     fn finish(&mut self, out: &mut Vec<u8>) {
         let indexes: Vec<u32> = self.choices.iter().map(|choice| choice.index).collect();
         indexes.into_iter().for_each(|index| self.flush_calls(index, true, out));
+        // As the service itself does: client code reads `content.parts` of every frame.
+        let text = || OutPart { text: Some("".into()), ..OutPart::default() };
+        let nothing = || Some(OutContent { role: Some("model"), parts: vec![Piece::Made(Box::new(text()))] });
         let candidates = self.choices.iter().map(|choice| OutCandidate {
+            content: nothing(),
             index: choice.index,
             finish_reason: choice
                 .end

@@ -229,7 +229,7 @@ fn clients_get_calls_whole_and_the_usage_last() {
             json!([{"functionCall": {"id": "t1", "name": "f", "args": {"k": 1}}}, {"functionCall": {"id": "t2", "name": "f", "args": {}}}]),
         ),
         json!({
-            "candidates": [{"finishReason": "STOP", "index": 0}],
+            "candidates": [{"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP", "index": 0}],
             "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 14, "thoughtsTokenCount": 2},
             "modelVersion": "vendor-model", "responseId": "r9",
         }),
