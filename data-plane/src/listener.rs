@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::service;
 use crate::stall::{STALL, Stalling};
-use crate::worker::{LocalExecutor, Worker};
+use crate::worker::Worker;
 
 /// Until the first bytes of a connection are there.
 const FIRST: Duration = Duration::from_secs(10);
@@ -179,5 +179,15 @@ struct Open<'a>(&'a Worker);
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.0.shared.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Runs the streams of HTTP/2 connections on the worker's own thread.
+#[derive(Clone, Copy)]
+struct LocalExecutor;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
     }
 }

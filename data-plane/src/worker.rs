@@ -18,7 +18,7 @@ use crate::access_log;
 use crate::clock::Clock;
 use crate::holder::Holder;
 use crate::meter::{Meter, Names, Row};
-use crate::upstream::{Connector, Http2Pool, Pool};
+use crate::upstream::{Connector, Pool};
 
 /// Decision records kept between two reports, by one worker.
 const MAX_RECORDS: usize = 256;
@@ -56,7 +56,6 @@ pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rules: Rules,
     pub(crate) pool: RefCell<Pool>,
-    pub(crate) http2: RefCell<Http2Pool>,
     pub(crate) meter: RefCell<Meter>,
     pub(crate) log: RefCell<access_log::Buffer>,
     records: RefCell<Vec<Decision>>,
@@ -84,7 +83,6 @@ impl Worker {
             shared,
             rules: Rules::default(),
             pool: RefCell::default(),
-            http2: RefCell::default(),
             meter: RefCell::default(),
             log: RefCell::default(),
             records: RefCell::default(),
@@ -141,15 +139,5 @@ impl Worker {
             let lost = self.shared.log.write(&mut self.log.borrow_mut());
             self.dropped.set(self.dropped.get() + lost);
         }
-    }
-}
-
-/// Runs the streams of HTTP/2 connections on the worker's own thread.
-#[derive(Clone, Copy)]
-pub(crate) struct LocalExecutor;
-
-impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
     }
 }

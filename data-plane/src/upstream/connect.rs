@@ -21,15 +21,7 @@ const BUFFER: usize = 64 * 1024;
 /// What new connections need.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    http1: TlsConnector,
-    http2: TlsConnector,
-}
-
-/// What is to be spoken over a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Http1,
-    Http2,
+    tls: TlsConnector,
 }
 
 impl std::fmt::Debug for Connector {
@@ -47,35 +39,27 @@ impl Connector {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let mut connector = |protocol: &[u8]| {
-            config.alpn_protocols = vec![protocol.to_vec()];
-            TlsConnector::from(Arc::new(config.clone()))
-        };
-        Ok(Self { http1: connector(b"http/1.1"), http2: connector(b"h2") })
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
     }
+}
 
-    /// Opens a socket, TLS included.
-    pub(super) async fn open(&self, address: &Address, protocol: Protocol) -> io::Result<Stream> {
-        let socket = match &address.host {
-            Host::Ip(ip) => TcpStream::connect(SocketAddr::new(*ip, address.port)).await?,
-            Host::Name(name) => TcpStream::connect((name.as_str(), address.port)).await?,
-        };
-        socket.set_nodelay(true)?;
-        if !address.tls {
-            return Ok(Stream::Plain(socket));
-        }
+/// Opens a connection, TLS included. The caller sets the limit in time.
+pub(crate) async fn connect(connector: &Connector, address: &Address) -> io::Result<Box<Connection>> {
+    let socket = match &address.host {
+        Host::Ip(ip) => TcpStream::connect(SocketAddr::new(*ip, address.port)).await?,
+        Host::Name(name) => TcpStream::connect((name.as_str(), address.port)).await?,
+    };
+    socket.set_nodelay(true)?;
+    let stream = if address.tls {
         let name = match &address.host {
             Host::Ip(ip) => ServerName::from(*ip),
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other)?,
         };
-        let tls = if protocol == Protocol::Http2 { &self.http2 } else { &self.http1 };
-        Ok(Stream::Tls(Box::new(tls.connect(name, socket).await?)))
-    }
-}
-
-/// Opens a connection for one request at a time. The caller sets the limit in time.
-pub(crate) async fn connect(connector: &Connector, address: &Address) -> io::Result<Box<Connection>> {
-    let stream = connector.open(address, Protocol::Http1).await?;
+        Stream::Tls(Box::new(connector.tls.connect(name, socket).await?))
+    } else {
+        Stream::Plain(socket)
+    };
     let (sender, driver) = http1::Builder::new()
         .max_buf_size(BUFFER)
         .handshake(TokioIo::new(stream))

@@ -60,38 +60,28 @@ impl Connection {
             .await
         };
         let (head, body) = response.map_err(|error| error.into_error())?.into_parts();
-        Ok((Response::from_parts(head, ()), Exchange { connection: Some(self), body }))
+        Ok((Response::from_parts(head, ()), Exchange { connection: self, body }))
     }
 }
 
-/// An answer that is being read. Dropping it ends the exchange: by closing the connection or, where others share it, by
-/// resetting the stream.
+/// A connection whose answer is being read. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// `None` when others share it: then it has a task of its own.
-    connection: Option<Box<Connection>>,
+    connection: Box<Connection>,
     body: Incoming,
 }
 
 impl Exchange {
-    /// Over a connection that drives itself.
-    pub(super) fn shared(body: Incoming) -> Self {
-        Self { connection: None, body }
-    }
-
     /// The next piece of the body.
     pub(crate) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(connection) = &mut self.connection else {
-            return Pin::new(&mut self.body).poll_frame(context);
-        };
         let mut quiet = Context::from_waker(Waker::noop());
         if let ready @ Poll::Ready(_) = Pin::new(&mut self.body).poll_frame(&mut quiet) {
             return ready;
         }
-        connection.drive(context);
+        self.connection.drive(context);
         Pin::new(&mut self.body).poll_frame(&mut quiet)
     }
 
@@ -122,9 +112,8 @@ impl Exchange {
 
     /// Like [`Self::finish`], within a poll.
     pub(crate) fn finish_now(self, context: &mut Context<'_>) -> Option<Box<Connection>> {
-        let Self { connection, body } = self;
+        let Self { mut connection, body } = self;
         drop(body);
-        let mut connection = connection?;
         // Only now does the connection see that nobody reads the body any more, and becomes ready for the next request.
         let ended = connection.drive(context);
         connection.reused = true;
