@@ -71,7 +71,8 @@ pub(crate) async fn serve(
                 None => turned_away(&Refusal::UnknownModel),
             }
         }
-        _ => call(Rc::clone(&worker), table, peer, &api, &head, incoming, started).await,
+        // In a box, because the connection keeps the room of a whole request for as long as a stream flows.
+        _ => Box::pin(call(Rc::clone(&worker), table, peer, &api, &head, incoming, started)).await,
     }
 }
 
