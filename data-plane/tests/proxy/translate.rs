@@ -566,7 +566,8 @@ async fn models_are_listed_in_the_shape_of_each_client() {
 
 #[tokio::test]
 async fn a_google_service_account_is_shown_as_a_token_that_is_got_for_it() {
-    let token = Script::new([whole(200, "", r#"{"access_token":"ya29.T","expires_in":3600,"token_type":"Bearer"}"#)]);
+    let token =
+        Script::new([whole(200, "", r#"{"access_token":"ya29.T","expires_in":3600,"token_type":"Bearer"}"#)]);
     let account = json!({
         "type": "service_account",
         "client_email": "penstock@example.iam.gserviceaccount.com",
@@ -575,7 +576,8 @@ async fn a_google_service_account_is_shown_as_a_token_that_is_got_for_it() {
     });
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), account.to_string()).unwrap();
-    let answer = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"good"}]},"finishReason":"STOP"}]}"#;
+    let answer =
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"good"}]},"finishReason":"STOP"}]}"#;
     let script = Script::new([whole(200, "", answer)]);
     let mut policy = policy_of(&[("a", "vertex", script.listen().await)]);
     let backend = &mut policy["backends"]["a"];
@@ -598,5 +600,9 @@ async fn a_google_service_account_is_shown_as_a_token_that_is_got_for_it() {
     assert!(asked.starts_with("grant_type=") && token.requests().len() == 1);
     let head = &script.requests()[0].head;
     assert!(head.contains("authorization: bearer ya29.t"), "{head}");
-    assert!(head.starts_with("post /v1/projects/p/locations/us-central1/publishers/google/models/m:generatecontent"));
+    assert!(
+        head.starts_with(
+            "post /v1/projects/p/locations/us-central1/publishers/google/models/m:generatecontent"
+        )
+    );
 }
