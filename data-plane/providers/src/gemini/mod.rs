@@ -4,11 +4,11 @@
 //! v1) and its guides on thinking, thought signatures, function calling and structured output. What was decided here:
 //!
 //! - **Names** are read in camelCase and in snake_case, as Google's own JSON reader does, and written in camelCase.
-//! - **Ids of calls** are optional in this dialect. A call without one gets an id that begins with [`ids::MADE_UP`]; such
+//! - **Ids of calls** are optional in this dialect. A call without one gets an id that begins with `penstock_`; such
 //!   ids are never written in this dialect, where order and name say the same.
 //! - **Schemas** go as JSON Schema, in `parametersJsonSchema` and `responseJsonSchema`. For a deployment that knows only
 //!   the older `parameters` and `responseSchema`, the vendor's file lists the newer names under `parameters.drop`; schemas
-//!   are then lowered (see [`lower`]).
+//!   are then lowered (`lower.rs`).
 //! - **Streams** are read as server-sent events (`alt=sse`). The other form, one JSON array, is read by nobody: a stream
 //!   of it ends without an answer, which is a failure.
 //! - **Signatures** of other dialects are carried for clients in base64, because Google's clients decode the field.

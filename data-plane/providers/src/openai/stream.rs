@@ -2,7 +2,7 @@
 //!
 //! It answers the questions that the relay has: may this attempt still be retried, did it fail in spite of its 200, is it
 //! complete, and what did it consume. And it says what the client gets: every read as it came, but for the few events
-//! that would harm the client ([`filter`]).
+//! that would harm the client (`filter.rs`).
 
 mod filter;
 mod repair;
