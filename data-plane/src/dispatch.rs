@@ -1,17 +1,21 @@
 //! Attempts under one deadline, each at another target, until one succeeds or nothing more would help.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use penstock_decision::breaker::Admission;
 use penstock_decision::pick::Mask;
+use penstock_decision::retry::backoff;
 use penstock_model::outcome::Outcome;
+use penstock_model::policy::RouteId;
 use penstock_providers::exchange::Unwritable;
 
 use crate::attempt::{Call, Reply, attempt};
 use crate::choose::View;
+use crate::clock::Moment;
 use crate::error::{Failure, Refusal};
 use crate::outgoing::Outgoing;
-use crate::table::Target;
+use crate::table::{RouteTable, Target};
 use crate::ticket::Ticket;
 
 /// Sends the call to one target after the other. `tokens` is an estimate of prompt and answer.
@@ -35,7 +39,7 @@ pub(crate) async fn dispatch(
     let mut looks = attempts as usize + table.pool(chosen.pool).candidates.len();
     while left > 0 && looks > 0 {
         looks -= 1;
-        let now = clock.now();
+        let mut now = clock.now();
         let view = View::new(&table, chosen.pool, tokens, now).without(barred);
         let Some(pick) = view.pick(&ticket.worker, tried) else {
             let nobody = || match unsupported.take() {
@@ -55,6 +59,18 @@ pub(crate) async fn dispatch(
                 continue;
             }
         };
+        if left == attempts {
+            table.retry_budgets[chosen.route.index()].first(now);
+        } else {
+            let asked = last.as_ref().and_then(|failure| failure.retry_after);
+            // Another target can take it at once; the same one is given time.
+            let wait =
+                tried.contains(pick.index).then(|| backoff(attempts - left, asked, ticket.worker.chance()));
+            if !again(&table, chosen.route, call.deadline, now, wait).await {
+                break;
+            }
+            now = clock.now();
+        }
         tried.insert(pick.index);
         let token = match target.state.admit(now, probe_ms, breaker) {
             Admission::Yes => None,
@@ -85,4 +101,22 @@ pub(crate) async fn dispatch(
         }
     }
     Err(Refusal::Upstream(last.unwrap_or_else(|| Failure::silent(Outcome::Overloaded))))
+}
+
+/// Waits until a request may be sent once more; `false` when its time or the route's budget does not allow it.
+async fn again(
+    table: &RouteTable,
+    route: RouteId,
+    deadline: Moment,
+    now: Moment,
+    wait: Option<Duration>,
+) -> bool {
+    let wait = wait.unwrap_or_default();
+    if wait >= deadline.since(now) || !table.may_retry(route, now) {
+        return false;
+    }
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
+    }
+    true
 }

@@ -28,6 +28,7 @@ pub(crate) fn source(shared: Arc<Shared>, totals: Arc<Mutex<Totals>>) -> Metrics
         }
         if let Some(table) = shared.holder.table.load().as_ref() {
             metrics.extend(targets(&shared, table));
+            metrics.push(retries_denied(table));
         }
         metrics
     })
@@ -143,6 +144,14 @@ fn merged(metric: Metric) -> Metric {
     }
     let points = sums.into_iter().map(|(attributes, value)| penstock_telemetry::Point { attributes, value });
     Metric { descriptor: metric.descriptor, points: points.collect() }
+}
+
+fn retries_denied(table: &RouteTable) -> Metric {
+    let mut denied = Metric::new(&names::RETRIES_DENIED);
+    for (route, budget) in table.policy().routes.iter().zip(&table.retry_budgets) {
+        denied.number(&[(attribute::ROUTE, route.name.as_str())], budget.denied() as f64);
+    }
+    denied
 }
 
 fn targets(shared: &Shared, table: &RouteTable) -> Vec<Metric> {

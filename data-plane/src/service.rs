@@ -25,6 +25,7 @@ use crate::attempt::{Call, Flow, Reply};
 use crate::body;
 use crate::clock::{Moment, unix_ms};
 use crate::count;
+use crate::deadline::deadline;
 use crate::dispatch::dispatch;
 use crate::error::Refusal;
 use crate::invoke;
@@ -252,7 +253,7 @@ pub(crate) fn upstream_call<'a>(
 ) -> Result<Call<'a>, Refusal> {
     let chosen = ticket.decided.ok_or(Refusal::Internal)?;
     let route = &ticket.table.policy().routes[chosen.route.index()];
-    let deadline = Moment(ticket.started.0 + route.timeouts.total.as_micros() as u64);
+    let deadline = deadline(headers, ticket.started, route.timeouts.total)?;
     Ok(Call { ask, headers, timeouts: route.timeouts, strict: route.strict, deadline })
 }
 

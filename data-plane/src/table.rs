@@ -8,13 +8,15 @@ use http::{HeaderName, HeaderValue, Uri};
 use penstock_decision::capability::Classifier;
 use penstock_decision::plan::Plans;
 use penstock_model::Snapshot;
-use penstock_model::policy::{Address, Backend, Candidate, Policy, Pool, PoolId, TargetId};
+use penstock_model::policy::{Address, Backend, Candidate, Policy, Pool, PoolId, RouteId, TargetId};
 use penstock_model::vendor::{Auth, Call, MaxTokens, Vendor};
 use penstock_providers::aws::sign as aws;
 use penstock_providers::dialect::TargetFacts;
 use penstock_providers::google_auth::ServiceAccount;
 use penstock_providers::splice::ModelName;
 
+use crate::clock::Moment;
+use crate::retry::RetryBudget;
 use crate::secrets::Secrets;
 use crate::target::TargetState;
 
@@ -26,6 +28,10 @@ pub(crate) struct RouteTable {
     pub(crate) plans: Plans,
     /// By [`TargetId`].
     pub(crate) targets: Vec<Arc<Target>>,
+    /// By [`RouteId`].
+    pub(crate) retry_budgets: Vec<Arc<RetryBudget>>,
+    /// Proxies that share the work, this one included.
+    pub(crate) nodes: u32,
     /// The version as a header value.
     pub(crate) version: HeaderValue,
 }
@@ -109,6 +115,12 @@ impl RouteTable {
         &self.targets[target.index()]
     }
 
+    /// May a request of `route` be sent once more? Takes it out of the budget.
+    pub(crate) fn may_retry(&self, route: RouteId, now: Moment) -> bool {
+        let share = self.policy().routes[route.index()].retry_budget;
+        self.retry_budgets[route.index()].take(now, share, self.nodes)
+    }
+
     /// Names of a pool: route and capability.
     pub(crate) fn pool_names(&self, pool: PoolId) -> (&str, &str) {
         let pool = self.pool(pool);
@@ -122,6 +134,7 @@ impl RouteTable {
 pub(crate) struct Registry {
     states: HashMap<(String, String), Arc<TargetState>>,
     upstreams: HashMap<Address, usize>,
+    retry_budgets: HashMap<String, Arc<RetryBudget>>,
 }
 
 impl Registry {
@@ -133,6 +146,16 @@ impl Registry {
         let in_policy = |key: &(String, String)| policy.find_target(&key.0, &key.1).is_some();
         self.states.retain(|key, _| in_policy(key));
         targets
+    }
+
+    /// Retry budgets of all routes of `policy`. Those of routes that are no longer in it are forgotten.
+    pub(crate) fn retry_budgets(&mut self, policy: &Policy) -> Vec<Arc<RetryBudget>> {
+        let mut old = std::mem::take(&mut self.retry_budgets);
+        let budgets = policy.routes.iter().map(|route| old.remove(&route.name).unwrap_or_default());
+        let budgets: Vec<_> = budgets.collect();
+        let names = policy.routes.iter().map(|route| route.name.clone());
+        self.retry_budgets = names.zip(budgets.iter().cloned()).collect();
+        budgets
     }
 
     fn target(&mut self, policy: &Policy, id: TargetId, secrets: &Secrets) -> Target {

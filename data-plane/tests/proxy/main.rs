@@ -7,6 +7,7 @@ mod hostile;
 mod lifecycle;
 mod requests;
 mod resilience;
+mod retries;
 mod streams;
 mod support;
 mod translate;

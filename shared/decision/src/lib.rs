@@ -16,6 +16,7 @@ pub mod fleet;
 pub mod local;
 pub mod pick;
 pub mod plan;
+pub mod retry;
 pub mod rules;
 pub mod score;
 #[cfg(test)]

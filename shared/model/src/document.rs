@@ -270,11 +270,15 @@ pub struct Retry {
     /// Attempts in all, the first included. Each goes to a target that was not tried yet, where there is one.
     #[schemars(range(min = 1, max = 5))]
     pub attempts: u32,
+    /// Retries per request, over the last ten seconds of this route in each proxy: 0.1 lets an outage add a tenth to the
+    /// calls. Besides it, ten retries a second are always allowed, by all proxies together.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub budget: f64,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts: 2 }
+        Self { attempts: 2, budget: 0.1 }
     }
 }
 

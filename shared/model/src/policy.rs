@@ -196,6 +196,8 @@ pub struct Route {
     pub timeouts: Timeouts,
     /// Attempts in all, at least 1.
     pub attempts: u32,
+    /// Retries per first attempt.
+    pub retry_budget: f64,
     /// Is a request refused of which translation would lose something?
     pub strict: bool,
 }

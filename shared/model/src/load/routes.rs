@@ -73,6 +73,7 @@ fn resolve_route(
         pools: Vec::new(),
         timeouts: timeouts?,
         attempts: raw.retry.attempts,
+        retry_budget: raw.retry.budget,
         strict: raw.translation.strict,
     })
 }
