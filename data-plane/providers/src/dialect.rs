@@ -143,6 +143,8 @@ pub fn dialect(wire: Wire) -> Option<&'static dyn Dialect> {
         Wire::Dashscope => Some(&crate::dashscope::Dashscope),
 
         Wire::Ollama => Some(&crate::ollama::Ollama),
+
+        Wire::Http | Wire::Grpc => None,
     }
 }
 
@@ -158,6 +160,6 @@ pub fn protocol(wire: Wire) -> Option<&'static dyn Protocol> {
 
         Wire::Gemini => Some(&crate::gemini::Gemini),
 
-        Wire::Bedrock | Wire::Cohere | Wire::Dashscope | Wire::Ollama => None,
+        Wire::Bedrock | Wire::Cohere | Wire::Dashscope | Wire::Ollama | Wire::Http | Wire::Grpc => None,
     }
 }

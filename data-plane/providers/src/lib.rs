@@ -15,7 +15,6 @@
 //! - [`rate_limit`], [`retry_after`]: what is left of its limits, and how long it wishes to be left alone.
 //! - [`sse`]: the framing of event streams.
 //! - [`aws`]: the framing of AWS's binary event streams, and the signature of requests to AWS.
-//! - [`adapter`]: templates that reshape the calls of generic services.
 //! - [`grpc`]: framing and status of gRPC calls.
 //! - [`inflate`]: compressed bodies, decoded as they come.
 //! - [`ndjson`]: the framing of streams that have one JSON value a line.
@@ -24,7 +23,6 @@
 //! Invariant: nothing here alters bytes that pass. Where a client and a service speak the same dialect, what goes
 //! through is what came in, apart from the fields that the policy changes.
 
-pub mod adapter;
 pub mod anthropic;
 pub mod aws;
 pub mod bedrock;

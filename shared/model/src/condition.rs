@@ -97,17 +97,20 @@ impl Condition {
     }
 }
 
-/// The first syntax error; what follows it is mostly its echo.
 fn syntax_findings(source: &str, errors: &cel::ParseErrors) -> Vec<ConditionFinding> {
+    let (offset, message) = syntax_error(source, errors);
+    vec![ConditionFinding { offset, finding: Finding::new(message, "see https://cel.dev for the language") }]
+}
+
+/// Where the first syntax error is, in bytes, and what it is; those that follow it are mostly its echo.
+pub(crate) fn syntax_error(source: &str, errors: &cel::ParseErrors) -> (usize, String) {
     let (place, message) =
         errors.errors.first().map_or(((1, 1), ""), |error| (error.pos, error.msg.as_str()));
     let message = message.trim_start_matches("Syntax error: ");
     // The list of every token that could come next helps nobody.
     let message = message.split(" expecting {").next().unwrap_or(message);
     let message = message.replace("'<EOF>'", "<EOF>").replace("<EOF>", "the end of the expression");
-    let finding =
-        Finding::new(format!("not a CEL expression: {message}"), "see https://cel.dev for the language");
-    vec![ConditionFinding { offset: offset_of(source, place), finding }]
+    (offset_of(source, place), format!("not a CEL expression: {message}"))
 }
 
 /// The byte offset of a 1-based line and column, the column counted in characters.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::vendor::{MaxTokens, Vendor};
 
@@ -90,8 +90,35 @@ pub struct Backend {
     pub weight: f64,
     /// What it is good at, and how good (0 to 1). A list means 1 for each.
     pub capabilities: BackendCapabilities,
-    /// The models it serves; the first is used where a route names none.
+    /// The models it serves; the first is used where a route names none. A backend of provider `http` or `grpc` may leave
+    /// them out: then it has one, called `default`.
+    #[serde(default)]
     pub models: Vec<Model>,
+    /// With provider `http`: how requests are reshaped for it and its answers for the client, so that services with
+    /// different formats look like one. Without it, bytes pass as they are.
+    #[serde(default)]
+    pub adapter: Option<Adapter>,
+}
+
+/// What is given takes the place of what the client, or the service, sent; what is not, passes as it is. Templates are JSON
+/// in whose strings stand CEL expressions: `"${request.user.id}"` is the value, of whatever type; `"user ${request.user.id}"`
+/// is text; `"${?request.note}"` is left out where there is no value; `"$${"` is a plain `${`. Expressions see `request` (the
+/// client's body), `model`, `headers` (the client's, by lower-case name) and, in `response`, `response` (the service's body).
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Adapter {
+    /// The method.
+    #[schemars(example = &"POST")]
+    pub method: Option<String>,
+    /// Path and query, behind the path of `base_url`. Text with expressions, whose values are percent-encoded.
+    #[schemars(example = "/v2/models/${model}/infer")]
+    pub path: Option<String>,
+    /// The body of the request.
+    #[schemars(example = json!({"amount": "${request.amount}"}))]
+    pub request: Option<Value>,
+    /// The body of a successful answer, which is read as a whole for it: such a backend does not stream.
+    #[schemars(example = json!({"score": "${response.result.value}"}))]
+    pub response: Option<Value>,
 }
 
 fn one() -> f64 {
@@ -135,6 +162,19 @@ pub struct Model {
     #[serde(default = "default_max_tokens")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub default_max_tokens: u32,
+}
+
+impl Model {
+    /// A model of which nothing is known but its name.
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            price: None,
+            context_window: None,
+            max_tokens_name: None,
+            default_max_tokens: default_max_tokens(),
+        }
+    }
 }
 
 fn default_max_tokens() -> u32 {

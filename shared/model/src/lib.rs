@@ -9,6 +9,7 @@
 //!
 //! This crate does not decide anything: see `penstock-decision`.
 
+pub mod adapter;
 mod address;
 pub mod condition;
 mod demo;

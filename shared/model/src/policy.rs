@@ -1,7 +1,9 @@
 //! The validated policy: every name resolved to an index, every unit parsed, every impossible state gone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::adapter::Adapter;
 pub use crate::address::{Address, Host};
 pub use crate::condition::{CONTEXT_FIELDS, Condition};
 pub use crate::document::Preset;
@@ -117,7 +119,7 @@ pub struct Capability {
 }
 
 /// See [`crate::document::Backend`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Backend {
     /// Its name.
     pub name: String,
@@ -133,6 +135,8 @@ pub struct Backend {
     pub zone: Option<String>,
     /// Match per capability, 0..1, indexed by [`CapabilityId`]; 0 = does not have it.
     pub capability_match: Vec<f64>,
+    /// Reshapes its calls.
+    pub adapter: Option<Arc<Adapter>>,
 }
 
 impl Backend {

@@ -98,10 +98,14 @@ pub enum Wire {
     Dashscope,
     /// Ollama's native chat call.
     Ollama,
+    /// No dialect: any HTTP service.
+    Http,
+    /// No dialect: any gRPC service.
+    Grpc,
 }
 
 impl Wire {
-    /// Every dialect.
+    /// Every dialect of conversations.
     pub const ALL: [Self; 8] = [
         Self::Openai,
         Self::OpenaiResponses,
@@ -125,7 +129,15 @@ impl Wire {
             Self::Cohere => "cohere",
             Self::Dashscope => "dashscope",
             Self::Ollama => "ollama",
+            Self::Http => "http",
+            Self::Grpc => "grpc",
         }
+    }
+
+    /// Is it no dialect, but whatever client and service agree on?
+    #[must_use]
+    pub fn is_generic(self) -> bool {
+        matches!(self, Self::Http | Self::Grpc)
     }
 
     /// The call that carries a conversation.
@@ -143,6 +155,8 @@ impl Wire {
             Self::Cohere => Call::CohereChat,
             Self::Dashscope => Call::DashscopeGeneration,
             Self::Ollama => Call::OllamaChat,
+            Self::Http => Call::Http,
+            Self::Grpc => Call::Grpc,
         }
     }
 }
@@ -199,6 +213,10 @@ pub enum Call {
     DashscopeMultimodal,
     /// `/api/chat`
     OllamaChat,
+    /// A path of no protocol.
+    Http,
+    /// A method of a gRPC service.
+    Grpc,
 }
 
 /// How a vendor is shown a credential.
@@ -396,7 +414,8 @@ mod tests {
     fn every_vendor_file_is_sound() {
         for (name, text) in FILES {
             let vendor = Vendor::read(name, text).unwrap();
-            for stream in [false, true] {
+            assert_eq!(vendor.wire.is_generic(), vendor.calls.is_empty(), "{name}");
+            for stream in [false, true].into_iter().filter(|_| !vendor.wire.is_generic()) {
                 let call = vendor.wire.call(stream);
                 assert!(vendor.path(call).is_some(), "{name} lacks {call:?}, the call of its dialect");
             }
@@ -406,7 +425,7 @@ mod tests {
                 let known = placeholder == "model" || Settings::NAMES.contains(&placeholder);
                 assert!(known, "{name}: nothing fills {{{placeholder}}}");
             }
-            let in_path = vendor.path(vendor.wire.call(false)).unwrap().contains("{model}");
+            let in_path = vendor.path(vendor.wire.call(false)).is_some_and(|path| path.contains("{model}"));
             assert!(in_path || !vendor.model_in_path, "{name}: the model is nowhere");
         }
         check("errors", common_errors());

@@ -1,7 +1,9 @@
 //! Backends of a document, and the targets they make.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::adapter;
 use super::names::{Names, check_name, check_text};
 use super::report::Report;
 use super::service::{self, Service};
@@ -46,6 +48,7 @@ fn resolve_backend(
     if let Some(zone) = &raw.zone {
         report.check(&format!("{path}/zone"), check_text(zone));
     }
+    let adapter = adapter::resolve(path, raw, report);
     let capabilities = (0..names.capability_count() as u32).map(CapabilityId);
     let Service { vendor, address, settings } = service?;
     Some(Backend {
@@ -56,6 +59,7 @@ fn resolve_backend(
         credential: credential.flatten(),
         zone: raw.zone.clone(),
         capability_match: capabilities.map(|capability| names.capability_match(id, capability)).collect(),
+        adapter: adapter.map(Arc::new),
     })
 }
 

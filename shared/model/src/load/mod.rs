@@ -6,6 +6,7 @@
 //!
 //! No stage stops at its first problem. What the first two find wrong is mended, so that the others can check the rest.
 
+mod adapter;
 mod backends;
 mod capabilities;
 mod names;
@@ -19,11 +20,12 @@ mod structure;
 mod tests;
 
 use report::Report;
+pub(crate) use source::escape;
 
 use crate::document::{self, Document};
 use crate::policy::{BreakerSettings, Scoring};
 use crate::problem::Finding;
-use crate::{Policy, Problem, units};
+use crate::{Policy, Problem, Vendor, units};
 
 /// What [`load`] found.
 #[derive(Debug)]
@@ -54,13 +56,26 @@ fn decode(text: &str, report: &mut Report) -> Option<Document> {
     report.locate_in(source.spots);
     let mut value = source.value;
     structure::check(&mut value, report);
-    match serde_json::from_value(value) {
-        Ok(document) => Some(document),
+    match serde_json::from_value::<Document>(value) {
+        Ok(mut document) => {
+            name_default_models(&mut document);
+            Some(document)
+        }
         Err(_) => {
             // Only should the schema allow what the types do not; serde's message may repeat a secret.
             let hint = "compare it with the reference page";
             report.error("", Finding::new("the document has a form that cannot be read", hint));
             None
+        }
+    }
+}
+
+/// What generic services serve need not have a name.
+fn name_default_models(document: &mut Document) {
+    for backend in document.backends.values_mut() {
+        let generic = Vendor::find(&backend.provider).is_some_and(|vendor| vendor.wire.is_generic());
+        if generic && backend.models.is_empty() {
+            backend.models.push(document::Model::named("default"));
         }
     }
 }

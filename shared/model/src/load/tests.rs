@@ -1,3 +1,4 @@
+mod generic;
 mod meaning;
 mod pools;
 mod random;

@@ -162,7 +162,7 @@ fn collect(value: &serde_json::Value, path: String, pointers: &mut Vec<String>) 
         serde_json::Value::Object(fields) => {
             fields
                 .iter()
-                .for_each(|(name, item)| collect(item, format!("{path}/{}", source::escape(name)), pointers));
+                .for_each(|(name, item)| collect(item, format!("{path}/{}", escape(name)), pointers));
         }
         _ => {}
     }

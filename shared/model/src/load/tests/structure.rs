@@ -15,9 +15,9 @@ fn an_unknown_field_is_an_error_at_its_key_with_the_likely_name() {
 
 #[test]
 fn a_missing_field_is_reported_where_it_belongs() {
-    let problem = error(&small("    models: [{name: large}]\n", ""));
-    assert_eq!((&*problem.path, problem.line), ("/backends/two/models", 11));
-    assert_eq!(problem.message, "the field `models` is missing");
+    let problem = error(&small("    capabilities: {chat: 0.5}\n", ""));
+    assert_eq!((&*problem.path, problem.line), ("/backends/two/capabilities", 11));
+    assert_eq!(problem.message, "the field `capabilities` is missing");
     assert!(!problem.hint.is_empty());
 }
 

@@ -4,20 +4,40 @@ use serde_json::json;
 use super::*;
 
 fn adapter(request: Value, response: Value) -> Adapter {
-    Adapter::compile(&request, &response).unwrap_or_else(|problems| panic!("{problems:?}"))
+    compile(request, response).unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+fn compile(request: Value, response: Value) -> Result<Adapter, Vec<Fault>> {
+    let source = document::Adapter { request: Some(request), response: Some(response), ..Default::default() };
+    Adapter::compile(&source)
 }
 
 /// What a request template makes of a body.
-fn filled(template: Value, body: &str) -> Result<String, Field> {
+fn filled(template: Value, body: &str) -> Result<String, Unfit> {
     let headers = [(http::header::USER_AGENT, http::HeaderValue::from_static("curl"))].into_iter().collect();
     let client = Client { body: body.as_bytes(), model: "m1", headers: &headers };
-    let body = adapter(template, json!(null)).request(&client)?;
-    Ok(String::from_utf8(body.to_vec()).unwrap())
+    let reshaped = adapter(template, json!(null)).request(&client)?;
+    Ok(String::from_utf8(reshaped.body.unwrap()).unwrap())
 }
 
-fn problems(request: Value) -> Vec<(String, String)> {
-    let problems = Adapter::compile(&request, &json!(null)).expect_err("it should be refused");
-    problems.into_iter().map(|problem| (problem.field, problem.reason)).collect()
+/// The path that a template makes of a body.
+fn path(template: &str, body: &str) -> Result<String, Vec<Fault>> {
+    let adapter =
+        Adapter::compile(&document::Adapter { path: Some(template.to_owned()), ..Default::default() })?;
+    let client = Client { body: body.as_bytes(), model: "a/b", headers: &HeaderMap::new() };
+    Ok(adapter.request(&client).unwrap().path.unwrap())
+}
+
+fn faults(request: Value) -> Vec<(String, String)> {
+    let faults = compile(request, json!(null)).expect_err("it should be refused");
+    faults.into_iter().map(|fault| (fault.place, fault.reason)).collect()
+}
+
+fn template_fault(unfit: Unfit) -> (String, String) {
+    match unfit {
+        Unfit::Template { place, reason } => (place, reason),
+        Unfit::Body(reason) => panic!("{reason}"),
+    }
 }
 
 #[test]
@@ -46,7 +66,8 @@ fn three_risk_models_with_three_formats_look_like_one() {
             "decision": "${{'HIGH': 'deny', 'LOW': 'allow'}[response.result.risk.level]}",
             "reasons": "${response.result.findings.map(f, f.code)}"}),
     );
-    let sent = |adapter: &Adapter| String::from_utf8(adapter.request(&client).unwrap().to_vec()).unwrap();
+    let sent =
+        |adapter: &Adapter| String::from_utf8(adapter.request(&client).unwrap().body.unwrap()).unwrap();
     assert_eq!(sent(&first), r#"{"MODEL":"risk-2","TXN_AMT":129.5,"CUST":"u7","N_ITEMS":[2,1]}"#);
     assert_eq!(
         sent(&second),
@@ -65,7 +86,7 @@ fn three_risk_models_with_three_formats_look_like_one() {
             r#"["VELOCITY"]"#,
         ),
     ] {
-        let got = adapter.response(&client, answer.as_bytes()).unwrap();
+        let got = adapter.response(&client, answer.as_bytes()).unwrap().unwrap();
         assert_eq!(str::from_utf8(&got).unwrap(), expected(reasons));
     }
 }
@@ -124,24 +145,20 @@ fn what_is_optional_is_left_out_when_it_is_missing() {
 
 #[test]
 fn a_value_that_cannot_be_had_is_refused_with_its_place() {
-    let at = |template: Value, body: &str| {
-        let problem = filled(template, body).unwrap_err();
-        (problem.field, problem.reason)
-    };
+    let at = |template: Value, body: &str| template_fault(filled(template, body).unwrap_err());
     assert_eq!(
         at(json!({"a": [1, "${request.x}"]}), "{}"),
-        ("request.a[1]".to_owned(), "there is no `x`".to_owned())
+        ("/request/a/1".to_owned(), "there is no `x`".to_owned())
     );
     assert_eq!(at(json!("${request[0]}"), "[]").1, "there is no element 0");
-    assert_eq!(at(json!({"a": "v: ${request.x + 1}"}), r#"{"x":"1"}"#).0, "request.a");
+    assert_eq!(at(json!({"a/b": "v: ${request.x + 1}"}), r#"{"x":"1"}"#).0, "/request/a~1b");
     assert_eq!(at(json!("${1.0 / 0.0}"), "{}").1, "JSON cannot hold the number inf");
     assert_eq!(
         at(json!("${?request.x + 1}"), r#"{"x":"1"}"#).0,
-        "request",
+        "/request",
         "optional is for what is missing"
     );
-    let (field, reason) = at(json!({"a": "${request.x}"}), "<html>");
-    assert_eq!((field.as_str(), reason.starts_with("no JSON: ")), ("request", true));
+    assert!(matches!(filled(json!({"a": "${request.x}"}), "<html>"), Err(Unfit::Body(_))));
     assert!(filled(json!({"a": 1}), "<html>").is_ok(), "a body that nobody asks for is not read");
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(filled(json!("${request}"), &deep).is_err());
@@ -152,26 +169,77 @@ fn the_services_broken_answer_is_told_from_the_clients() {
     let adapter = adapter(json!({}), json!({"a": "${request.a}", "b": "${response.b}"}));
     let headers = HeaderMap::new();
     let client = Client { body: br#"{"a":1}"#, model: "", headers: &headers };
-    assert_eq!(adapter.response(&client, b"oops").unwrap_err().field, "response");
-    assert_eq!(adapter.response(&client, br#"{"c":1}"#).unwrap_err().field, "response.b");
-    assert_eq!(adapter.response(&client, br#"{"b":2}"#).unwrap(), r#"{"a":1,"b":2}"#);
+    assert!(matches!(adapter.response(&client, b"oops"), Err(Unfit::Body(_))));
+    assert_eq!(template_fault(adapter.response(&client, br#"{"c":1}"#).unwrap_err()).0, "/response/b");
+    assert_eq!(adapter.response(&client, br#"{"b":2}"#).unwrap().unwrap(), br#"{"a":1,"b":2}"#);
+}
+
+#[test]
+fn what_is_not_given_passes_as_it_is() {
+    let nothing = Adapter::compile(&document::Adapter::default()).unwrap();
+    let client = Client { body: b"no JSON", model: "", headers: &HeaderMap::new() };
+    assert_eq!(nothing.request(&client), Ok(Reshaped { path: None, body: None }));
+    assert_eq!(nothing.response(&client, b"neither"), Ok(None));
+    assert!(!nothing.reshapes_response());
+}
+
+#[test]
+fn a_path_takes_values_as_segments_whatever_is_in_them() {
+    let body = r#"{"id":"../x?y#z","n":3,"list":[1]}"#;
+    assert_eq!(path("/v2/models/${model}/infer", body).unwrap(), "/v2/models/a%2Fb/infer");
+    assert_eq!(path("/u/${request.id}?n=${request.n}", body).unwrap(), "/u/..%2Fx%3Fy%23z?n=3");
+    assert_eq!(path("/${request.list}", body).unwrap(), "/%5B1%5D");
+    for (bad, offset, reason) in [
+        ("v1", 0, "a path begins with a slash"),
+        ("${model}", 0, "a path begins with a slash"),
+        ("/a#b", 0, "a URL must escape the character `#`"),
+        ("/a b", 0, "a URL must escape the character ` `"),
+        ("/${?model}", 4, "only a whole string can be left out with `${?`"),
+        ("/a/${response.x}", 5, "there is no `response` here; there are request, model, headers"),
+        ("/${model", 3, "`${` has no `}`"),
+    ] {
+        let found = path(bad, "{}").unwrap_err();
+        let expected = Fault { place: "/path".to_owned(), offset, reason: reason.to_owned() };
+        assert_eq!(found, [expected], "{bad}");
+    }
+}
+
+#[test]
+fn a_method_is_one() {
+    let method = |name: &str| {
+        let source = document::Adapter { method: Some(name.to_owned()), ..Default::default() };
+        Adapter::compile(&source).map(|adapter| adapter.method)
+    };
+    assert_eq!(method("PUT").unwrap(), Some(Method::PUT));
+    for bad in ["", "post", "CONNECT", "A B"] {
+        assert_eq!(method(bad).unwrap_err()[0].place, "/method", "{bad}");
+    }
+}
+
+#[test]
+fn a_mistake_is_found_to_the_byte() {
+    let offset = |text: &str| compile(json!(text), json!(null)).unwrap_err()[0].offset;
+    assert_eq!(offset("${request.a + nobody}"), 14);
+    assert_eq!(offset("total: ${request.a} and ${1 + lower(request.b)}"), 30);
+    assert_eq!(offset("${?request.a + nobody}"), 15);
+    assert_eq!(offset("长 ${1 +}"), 9);
 }
 
 #[test]
 fn all_that_is_wrong_with_a_template_is_found_with_its_place() {
-    let found = problems(json!({
+    let found = faults(json!({
         "a": "${request.x", "b": ["${}", "${response.x}"], "c": {"d": "${1 +}", "${x}": 1},
         "e": "${lower(request.x)}", "f": "x ${?request.y}", "g": "${[1].map(n, n + m)}",
     }));
     let expected = [
-        ("request.a", "`${` has no `}`"),
-        ("request.b[0]", "the expression is empty"),
-        ("request.b[1]", "there is no `response` here; there are request, model, headers"),
-        ("request.c.d", "not a CEL expression: "),
-        ("request.c.${x}", "names of members cannot be computed"),
-        ("request.e", "there is no function `lower`"),
-        ("request.f", "only a whole string can be left out with `${?`"),
-        ("request.g", "there is no `m` here; "),
+        ("/request/a", "`${` has no `}`"),
+        ("/request/b/0", "the expression is empty"),
+        ("/request/b/1", "there is no `response` here; there are request, model, headers"),
+        ("/request/c/d", "not a CEL expression: "),
+        ("/request/c/${x}", "names of members cannot be computed"),
+        ("/request/e", "there is no function `lower`"),
+        ("/request/f", "only a whole string can be left out with `${?`"),
+        ("/request/g", "there is no `m` here; "),
     ];
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for ((place, reason), (at, start)) in found.iter().zip(expected) {
@@ -185,23 +253,24 @@ fn templates_and_what_they_write_are_bounded() {
     for _ in 0..MAX_DEPTH {
         deep = json!([deep]);
     }
-    assert!(problems(deep)[0].1.contains("32 levels"));
-    assert_eq!(problems(json!(vec![1; MAX_NODES + 5])).len(), 1);
-    assert!(problems(json!(format!("${{'{}'}}", "x".repeat(MAX_EXPRESSION))))[0].1.contains("2048 bytes"));
+    assert!(faults(deep)[0].1.contains("32 levels"));
+    assert_eq!(faults(json!(vec![1; MAX_NODES + 5])).len(), 1);
+    assert!(faults(json!(format!("${{'{}'}}", "x".repeat(MAX_EXPRESSION))))[0].1.contains("2048 bytes"));
     let loops = "${[1].map(a, [1].map(b, [1].map(c, c)))}";
-    assert!(problems(json!(loops))[0].1.contains("2 loops"));
+    assert!(faults(json!(loops))[0].1.contains("2 loops"));
     let long = format!(r#"{{"x":"{}"}}"#, "x".repeat(1 << 20));
     let many = json!(vec!["${request.x}"; 17]);
-    assert!(filled(many, &long).unwrap_err().reason.contains("grows beyond"));
+    assert!(filled(many, &long).unwrap_err().to_string().contains("grows beyond"));
     let text = "${request.x}".repeat(17);
-    assert!(filled(json!(text), &long).unwrap_err().reason.contains("grows beyond"));
+    assert!(filled(json!(text), &long).unwrap_err().to_string().contains("grows beyond"));
 }
 
 proptest! {
     #[test]
     fn nothing_panics(source in "[ a-z0-9.${}?'\"\\\\\\[\\]()+长]{0,30}", body in "[\\[\\]{}:,\"a-z0-9.]{0,20}") {
-        let templates = (json!({ "a": source, "b": format!("${{{source}}}") }), json!(null));
-        if let Ok(adapter) = Adapter::compile(&templates.0, &templates.1) {
+        let template = json!({ "a": source, "b": format!("${{{source}}}") });
+        let _ = path(&format!("/{source}"), &body);
+        if let Ok(adapter) = compile(template, json!(null)) {
             let headers = HeaderMap::new();
             let _ = adapter.request(&Client { body: body.as_bytes(), model: "m", headers: &headers });
         }

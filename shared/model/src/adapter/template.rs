@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::expression::{Expression, Name, NoValue};
-use super::{MAX_DEPTH, MAX_NODES, MAX_WRITTEN, Scope, value};
-use crate::exchange::Field;
+use super::expression::{Expression, Mistake, Name, NoValue};
+use super::{Fault, MAX_DEPTH, MAX_NODES, MAX_WRITTEN, Scope, Unfit, value};
+use crate::load::escape;
 
 /// A compiled template, or part of one.
 #[derive(Debug)]
@@ -34,20 +34,25 @@ pub(super) enum Piece {
 }
 
 /// What stands in a string.
-enum Token<'a> {
+pub(super) enum Token<'a> {
     Text(&'a str),
-    Expression { source: &'a str, optional: bool },
+    /// `offset`: where `source` begins in the string, in bytes.
+    Expression {
+        source: &'a str,
+        optional: bool,
+        offset: usize,
+    },
 }
 
 impl Template {
-    /// Compiles `source`, whose place is `root`. What is wrong goes to `problems`.
-    pub(super) fn compile(root: &str, source: &Value, allowed: &[Name], problems: &mut Vec<Field>) -> Self {
-        let mut compiler = Compiler { allowed, nodes: 0, problems };
+    /// Compiles `source`, whose place is `root`. What is wrong goes to `faults`.
+    pub(super) fn compile(root: &str, source: &Value, allowed: &[Name], faults: &mut Vec<Fault>) -> Self {
+        let mut compiler = Compiler { allowed, nodes: 0, faults };
         compiler.template(root, source, 1)
     }
 
     /// Writes the value as JSON behind what is in `out`. `false` when it is to be left out: then nothing was written.
-    pub(super) fn write(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> Result<bool, Field> {
+    pub(super) fn write(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> Result<bool, Unfit> {
         match self {
             Self::Plain(value) => push(value, out),
             Self::Value { place, expression, optional } => match expression.evaluate(scope) {
@@ -57,7 +62,7 @@ impl Template {
                     push(value.as_ref(), out);
                     check_length(place, out.len())?;
                 }
-                Err(none) => return Err(problem(place, none)),
+                Err(none) => return Err(unfit(place, none)),
             },
             Self::Text { place, pieces } => push(&text(place, pieces, scope)?, out),
             Self::Object(members) => write_all(members, out, b"{}", |(name, template), out| {
@@ -80,8 +85,8 @@ fn write_all<T>(
     items: &[T],
     out: &mut Vec<u8>,
     brackets: &[u8; 2],
-    mut write: impl FnMut(&T, &mut Vec<u8>) -> Result<bool, Field>,
-) -> Result<(), Field> {
+    mut write: impl FnMut(&T, &mut Vec<u8>) -> Result<bool, Unfit>,
+) -> Result<(), Unfit> {
     out.push(brackets[0]);
     let start = out.len();
     for item in items {
@@ -97,14 +102,24 @@ fn write_all<T>(
     Ok(())
 }
 
-fn text(place: &str, pieces: &[Piece], scope: &Scope<'_>) -> Result<String, Field> {
+fn text(place: &str, pieces: &[Piece], scope: &Scope<'_>) -> Result<String, Unfit> {
+    join(place, pieces, scope, |text, value| value::push_text(text, value))
+}
+
+/// The pieces in a row, each value as `push` writes it.
+pub(super) fn join(
+    place: &str,
+    pieces: &[Piece],
+    scope: &Scope<'_>,
+    push: impl Fn(&mut String, &Value),
+) -> Result<String, Unfit> {
     let mut text = String::new();
     for piece in pieces {
         match piece {
             Piece::Text(part) => text.push_str(part),
             Piece::Expression(expression) => {
-                let found = expression.evaluate(scope).map_err(|none| problem(place, none))?;
-                value::push_text(&mut text, &found);
+                let found = expression.evaluate(scope).map_err(|none| unfit(place, none))?;
+                push(&mut text, &found);
                 check_length(place, text.len())?;
             }
         }
@@ -112,24 +127,27 @@ fn text(place: &str, pieces: &[Piece], scope: &Scope<'_>) -> Result<String, Fiel
     Ok(text)
 }
 
-fn check_length(place: &str, bytes: usize) -> Result<(), Field> {
+fn check_length(place: &str, bytes: usize) -> Result<(), Unfit> {
     if bytes > MAX_WRITTEN {
-        return Err(Field::new(place, format!("here the body grows beyond {MAX_WRITTEN} bytes")));
+        let reason = format!("here the body grows beyond {MAX_WRITTEN} bytes");
+        return Err(Unfit::Template { place: place.to_owned(), reason });
     }
     Ok(())
 }
 
-fn problem(place: &str, none: NoValue) -> Field {
+fn unfit(place: &str, none: NoValue) -> Unfit {
     match none {
-        NoValue::Missing(reason) | NoValue::Failed(reason) => Field::new(place, reason),
-        NoValue::Body(field) => field,
+        NoValue::Missing(reason) | NoValue::Failed(reason) => {
+            Unfit::Template { place: place.to_owned(), reason }
+        }
+        NoValue::Body(reason) => Unfit::Body(reason),
     }
 }
 
 struct Compiler<'a> {
     allowed: &'a [Name],
     nodes: usize,
-    problems: &'a mut Vec<Field>,
+    faults: &'a mut Vec<Fault>,
 }
 
 impl Compiler<'_> {
@@ -139,7 +157,7 @@ impl Compiler<'_> {
             // Said once, for all that is beyond it.
             if self.nodes == MAX_NODES + 1 || depth == MAX_DEPTH + 1 {
                 let reason = format!("a template has at most {MAX_NODES} values and {MAX_DEPTH} levels");
-                self.problems.push(Field::new(place, reason));
+                self.faults.push(Fault { place: place.to_owned(), offset: 0, reason });
             }
             return Template::Plain(Value::Null);
         }
@@ -149,15 +167,16 @@ impl Compiler<'_> {
                 let items = items.iter().enumerate();
                 Template::List(
                     items
-                        .map(|(index, item)| self.template(&format!("{place}[{index}]"), item, depth + 1))
+                        .map(|(index, item)| self.template(&format!("{place}/{index}"), item, depth + 1))
                         .collect(),
                 )
             }
             Value::Object(members) => {
                 let member = |(name, value): (&String, &Value)| {
-                    let place = format!("{place}.{name}");
+                    let place = format!("{place}/{}", escape(name));
                     if name.contains("${") {
-                        self.problems.push(Field::new(&place, "names of members cannot be computed"));
+                        let reason = "names of members cannot be computed".to_owned();
+                        self.faults.push(Fault { place: place.clone(), offset: 0, reason });
                     }
                     (name.clone(), self.template(&place, value, depth + 1))
                 };
@@ -170,49 +189,61 @@ impl Compiler<'_> {
     fn string(&mut self, place: &str, text: &str) -> Template {
         let tokens = match tokens(text) {
             Ok(tokens) => tokens,
-            Err(reason) => return self.wrong(place, reason),
+            Err(mistake) => return self.wrong(place, mistake),
         };
-        let place = place.to_owned();
-        if let [Token::Expression { source, optional }] = tokens.as_slice() {
-            return match Expression::compile(source, self.allowed) {
-                Ok(expression) => Template::Value { place, expression, optional: *optional },
-                Err(reason) => self.wrong(&place, reason),
+        if let [Token::Expression { source, optional, offset }] = tokens.as_slice() {
+            return match compile(source, *offset, self.allowed) {
+                Ok(expression) => {
+                    Template::Value { place: place.to_owned(), expression, optional: *optional }
+                }
+                Err(mistake) => self.wrong(place, mistake),
             };
         }
-        let mut pieces = Vec::with_capacity(tokens.len());
-        for token in tokens {
-            let piece = match token {
-                Token::Text(text) => Ok(Piece::Text(text.to_owned())),
-                Token::Expression { optional: true, .. } => {
-                    Err("only a whole string can be left out with `${?`".to_owned())
-                }
-                Token::Expression { source, .. } => {
-                    Expression::compile(source, self.allowed).map(Piece::Expression)
-                }
-            };
-            match piece {
-                Ok(piece) => pieces.push(piece),
-                Err(reason) => return self.wrong(&place, reason),
-            }
-        }
-        match pieces
-            .iter()
-            .map(|piece| if let Piece::Text(text) = piece { Some(text.as_str()) } else { None })
-            .collect()
-        {
-            Some(plain) => Template::Plain(Value::String(plain)),
-            None => Template::Text { place, pieces },
+        match pieces(tokens, self.allowed) {
+            Ok(pieces) => match plain(&pieces) {
+                Some(plain) => Template::Plain(Value::String(plain)),
+                None => Template::Text { place: place.to_owned(), pieces },
+            },
+            Err(mistake) => self.wrong(place, mistake),
         }
     }
 
-    fn wrong(&mut self, place: &str, reason: String) -> Template {
-        self.problems.push(Field::new(place, reason));
+    fn wrong(&mut self, place: &str, mistake: Mistake) -> Template {
+        let Mistake { offset, reason } = mistake;
+        self.faults.push(Fault { place: place.to_owned(), offset, reason });
         Template::Plain(Value::Null)
     }
 }
 
+/// Compiles an expression that begins `offset` bytes into its string.
+fn compile(source: &str, offset: usize, allowed: &[Name]) -> Result<Expression, Mistake> {
+    Expression::compile(source, allowed)
+        .map_err(|mistake| Mistake { offset: offset + mistake.offset, ..mistake })
+}
+
+/// The pieces of a string that is text as a whole.
+pub(super) fn pieces(tokens: Vec<Token<'_>>, allowed: &[Name]) -> Result<Vec<Piece>, Mistake> {
+    let piece = |token| match token {
+        Token::Text(text) => Ok(Piece::Text(text.to_owned())),
+        Token::Expression { optional: true, offset, .. } => {
+            Err(Mistake::at(offset, "only a whole string can be left out with `${?`"))
+        }
+        Token::Expression { source, offset, .. } => compile(source, offset, allowed).map(Piece::Expression),
+    };
+    tokens.into_iter().map(piece).collect()
+}
+
+/// The text, when there is no expression in it.
+fn plain(pieces: &[Piece]) -> Option<String> {
+    let text = |piece: &Piece| match piece {
+        Piece::Text(text) => Some(text.clone()),
+        Piece::Expression(_) => None,
+    };
+    pieces.iter().map(text).collect()
+}
+
 /// Splits a string at its expressions.
-fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Mistake> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -226,11 +257,12 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
         if !before.is_empty() {
             tokens.push(Token::Text(before));
         }
-        let end = end_of_expression(after).ok_or("`${` has no `}`")?;
+        let start = text.len() - after.len();
+        let end = end_of_expression(after).ok_or_else(|| Mistake::at(start, "`${` has no `}`"))?;
         let source = &after[..end];
         tokens.push(match source.strip_prefix('?') {
-            Some(source) => Token::Expression { source, optional: true },
-            None => Token::Expression { source, optional: false },
+            Some(source) => Token::Expression { source, optional: true, offset: start + 1 },
+            None => Token::Expression { source, optional: false, offset: start },
         });
         rest = &after[end + 1..];
     }

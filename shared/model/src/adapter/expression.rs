@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use cel::common::ast::{Expr, LiteralValue, operators};
 use cel::parser::Expression as Ast;
 use cel::{Context, ExecutionError, Program};
-use penstock_model::condition::{TYPE_NAMES, free_names, nesting};
 use serde_json::Value;
 
 use super::{MAX_EXPRESSION, Scope, value};
-use crate::exchange::Field;
+use crate::condition::{TYPE_NAMES, free_names, nesting, syntax_error};
 
 /// The deepest expression, in nested operations: evaluation recurses.
 const MAX_NESTING: usize = 64;
@@ -59,29 +58,42 @@ pub(super) enum NoValue {
     /// It cannot be evaluated.
     Failed(String),
     /// A body is no JSON.
-    Body(Field),
+    Body(String),
+}
+
+/// What is wrong with an expression, and where in it, in bytes.
+#[derive(Debug)]
+pub(super) struct Mistake {
+    pub(super) offset: usize,
+    pub(super) reason: String,
+}
+
+impl Mistake {
+    pub(super) fn at(offset: usize, reason: impl Into<String>) -> Self {
+        Self { offset, reason: reason.into() }
+    }
 }
 
 impl Expression {
     /// Compiles `source`, which may use the names in `allowed`.
-    pub(super) fn compile(source: &str, allowed: &[Name]) -> Result<Self, String> {
+    pub(super) fn compile(source: &str, allowed: &[Name]) -> Result<Self, Mistake> {
         if source.trim().is_empty() {
-            return Err("the expression is empty".to_owned());
+            return Err(Mistake::at(0, "the expression is empty"));
         }
         if source.len() > MAX_EXPRESSION {
-            return Err(format!("an expression has at most {MAX_EXPRESSION} bytes"));
+            return Err(Mistake::at(0, format!("an expression has at most {MAX_EXPRESSION} bytes")));
         }
         let program = Program::compile(source).map_err(|errors| {
-            let message = errors.errors.first().map_or("", |error| error.msg.as_str());
-            let message = message.trim_start_matches("Syntax error: ");
-            format!("not a CEL expression: {}", message.split(" expecting {").next().unwrap_or(message))
+            let (offset, reason) = syntax_error(source, &errors);
+            Mistake { offset, reason }
         })?;
         let (depth, loops) = nesting(program.expression());
         if depth > MAX_NESTING || loops > MAX_LOOPS {
-            return Err(format!("nests more than {MAX_NESTING} operations or {MAX_LOOPS} loops"));
+            let reason = format!("nests more than {MAX_NESTING} operations or {MAX_LOOPS} loops");
+            return Err(Mistake::at(0, reason));
         }
         let names = names(&program, allowed)?;
-        check_functions(&program)?;
+        check_functions(source, &program)?;
         Ok(match path(program.expression()) {
             Some((root, steps)) => Self::Path { root, steps },
             None => Self::Cel { program, names },
@@ -133,20 +145,23 @@ impl std::fmt::Display for Step {
 
 /// CEL's errors quote values, which may be large.
 fn short(error: &ExecutionError) -> String {
-    crate::json::clip(&error.to_string(), 200).to_owned()
+    super::clip(&error.to_string()).to_owned()
 }
 
 /// The names that the program uses, each once.
-fn names(program: &Program, allowed: &[Name]) -> Result<Vec<Name>, String> {
+fn names(program: &Program, allowed: &[Name]) -> Result<Vec<Name>, Mistake> {
     let mut names = Vec::new();
-    for (_, used) in free_names(program.expression()) {
+    for (expression, used) in free_names(program.expression()) {
         match allowed.iter().find(|name| name.as_str() == used) {
             Some(name) if !names.contains(name) => names.push(*name),
             Some(_) => {}
             None if TYPE_NAMES.contains(&used) => {}
             None => {
                 let known: Vec<_> = allowed.iter().map(|name| name.as_str()).collect();
-                return Err(format!("there is no `{used}` here; there are {}", known.join(", ")));
+                let offset =
+                    program.source_info().offset_for(expression.id).map_or(0, |(start, _)| start as usize);
+                let reason = format!("there is no `{used}` here; there are {}", known.join(", "));
+                return Err(Mistake { offset, reason });
             }
         }
     }
@@ -154,14 +169,15 @@ fn names(program: &Program, allowed: &[Name]) -> Result<Vec<Name>, String> {
 }
 
 /// CEL itself reports an unknown function only when it gets there.
-fn check_functions(program: &Program) -> Result<(), String> {
+fn check_functions(source: &str, program: &Program) -> Result<(), Mistake> {
     for name in program.references().functions() {
         if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') || name.starts_with('_') {
             continue;
         }
         let call = Program::compile(&format!("{name}()")).map(|call| call.execute(&Context::default()));
         if let Ok(Err(ExecutionError::UndeclaredReference(_))) = call {
-            return Err(format!("there is no function `{name}`"));
+            let offset = source.find(name).unwrap_or(0);
+            return Err(Mistake::at(offset, format!("there is no function `{name}`")));
         }
     }
     Ok(())
