@@ -69,6 +69,8 @@ impl<'a> Api<'a> {
             "streamGenerateContent" => {
                 Some(Self::Conversation { wire: Wire::Gemini, model: Some(model), stream: true })
             }
+            // KServe's and TensorFlow Serving's.
+            "predict" | "explain" | "classify" | "regress" => None,
             "countTokens" => Some(Self::CountTokens { wire: Wire::Gemini, model: Some(model) }),
             // A model's name may hold a colon.
             _ if beta.is_none() => Some(Self::Model { wire: Wire::Openai, id: decode(rest) }),
@@ -126,6 +128,7 @@ impl<'a> Api<'a> {
     pub(crate) fn operation(&self) -> &'static str {
         match self {
             Self::Conversation { wire: Wire::Gemini, .. } => "generate_content",
+            Self::Generic => "generic",
             Self::Other(Call::Embeddings) => "embeddings",
             Self::Other(Call::Completions) => "text_completion",
             Self::Other(call) => other(*call).2,
@@ -211,6 +214,31 @@ mod tests {
         assert_eq!(Api::of("/v1beta/models/g"), Api::Model { wire: Wire::Gemini, id: "g".into() });
         assert_eq!(Api::of("/v1/models"), Api::Models { wire: Wire::Openai });
         assert_eq!(Api::of("/v1/models/"), Api::Generic);
+        assert_eq!(Api::of("/v1/models/iris:predict"), Api::Generic, "KServe's and TensorFlow Serving's");
+    }
+
+    #[test]
+    fn every_protocol_is_in_the_reference_of_conditions() {
+        let (.., meaning) =
+            penstock_model::policy::CONTEXT_FIELDS.iter().find(|field| field.0 == "protocol").unwrap();
+        let known: Vec<&str> = meaning.split([',', ' ']).collect();
+        for path in [
+            "/v1/chat/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/v1beta/models/m:generateContent",
+            "/v1/completions",
+            "/v1/embeddings",
+            "/v1/rerank",
+            "/v1/moderations",
+            "/v1/images/edits",
+            "/v1/audio/speech",
+            "/api/invoke",
+            "/else",
+        ] {
+            let protocol = Api::of(path).protocol();
+            assert!(known.contains(&protocol), "{protocol}");
+        }
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::cell::OnceCell;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method};
 use penstock_model::vendor::{Call, Wire};
 use penstock_providers::exchange::{Field, Request};
 use penstock_providers::json::InvalidBody;
@@ -26,6 +28,10 @@ pub(crate) struct Ask<'a> {
     pub(crate) view: View<'a>,
     /// The body, where it is a form (`multipart/form-data`); else it is JSON.
     pub(crate) form: Option<Form<'a>>,
+    /// As the client has them.
+    pub(crate) method: &'a Method,
+    pub(crate) path_and_query: &'a str,
+    pub(crate) headers: &'a HeaderMap,
     path_model: Option<&'a str>,
     request: OnceCell<Result<Box<Request>, Field>>,
 }
@@ -35,20 +41,9 @@ impl<'a> Ask<'a> {
     ///
     /// # Errors
     /// When it is not what the protocol allows, as far as routing needs to know.
-    pub(crate) fn read(
-        api: &'a Api<'a>,
-        headers: &'a HeaderMap,
-        body: &'a Bytes,
-    ) -> Result<Self, InvalidBody> {
-        let ask = |call, wire, path_model, view| Self {
-            call,
-            wire,
-            body,
-            view,
-            form: None,
-            path_model,
-            request: OnceCell::new(),
-        };
+    pub(crate) fn read(api: &'a Api<'a>, head: &'a Parts, body: &'a Bytes) -> Result<Self, InvalidBody> {
+        let ask =
+            |call, wire, path_model, view| Self { wire, view, path_model, ..Self::generic(call, head, body) };
         Ok(match api {
             Api::Conversation { wire, model, stream } => {
                 let model = model.as_deref();
@@ -61,7 +56,7 @@ impl<'a> Ask<'a> {
                 ask(call, None, model, conversation(*wire, body, model, false)?)
             }
             Api::Other(call) => {
-                let content_type = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+                let content_type = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
                 match view_of(*call, body) {
                     Some(view) => ask(*call, None, None, view?),
                     None => {
@@ -73,6 +68,22 @@ impl<'a> Ask<'a> {
             }
             _ => ask(Call::ChatCompletions, Some(Wire::Openai), None, view::chat(body)?),
         })
+    }
+
+    /// A call of no protocol: nothing is known of its body.
+    pub(crate) fn generic(call: Call, head: &'a Parts, body: &'a Bytes) -> Self {
+        Self {
+            call,
+            wire: None,
+            body,
+            view: View::default(),
+            form: None,
+            method: &head.method,
+            path_and_query: head.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            headers: &head.headers,
+            path_model: None,
+            request: OnceCell::new(),
+        }
     }
 
     /// The conversation, read as a whole the first time that a target needs it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
-use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Response};
 use penstock_model::policy::Timeouts;
 use penstock_providers::headers::forward_response_headers;
 use penstock_providers::inflate::Inflate;
@@ -30,7 +30,6 @@ const DROPPED: HeaderName = HeaderName::from_static("x-penstock-dropped");
 /// What is asked, the same for every attempt.
 pub(crate) struct Call<'a> {
     pub(crate) ask: &'a Ask<'a>,
-    pub(crate) headers: &'a HeaderMap,
     pub(crate) timeouts: Timeouts,
     /// May nothing be lost in translation?
     pub(crate) strict: bool,
@@ -66,6 +65,9 @@ pub(crate) async fn attempt(
     let limit = Limit::new(started, call.timeouts.first_token, call.deadline);
     let (head, exchange) = send(ticket, call, target, outgoing, limit).await?;
     ticket.answered(head.status().as_u16());
+    if let Some(generic) = &outgoing.generic {
+        return generic.receive(ticket, call, target, head, exchange, limit).await;
+    }
     if !head.status().is_success() {
         return Err(refused(ticket, call, target, &head, exchange).await);
     }

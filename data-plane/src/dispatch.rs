@@ -91,7 +91,9 @@ pub(crate) async fn dispatch(
                 if failure.too_long {
                     barred = barred.union(view.no_larger_than(pick.index));
                 }
-                let retryable = failure.outcome.is_retryable() || failure.too_long;
+                // Without a connection nothing was sent.
+                let repeatable = outgoing.is_repeatable() || failure.outcome == Outcome::ConnectError;
+                let retryable = (failure.outcome.is_retryable() || failure.too_long) && repeatable;
                 let hopeless = !retryable || clock.now() >= call.deadline;
                 last = Some(failure);
                 if hopeless {

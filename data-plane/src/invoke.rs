@@ -34,7 +34,8 @@ pub(crate) async fn serve(
         .transpose()?;
     let chat = invoke::chat_body(&asked.prompt, asked.model.as_deref().unwrap_or("auto"), false);
     let api = Api::of("/v1/chat/completions");
-    let ask = Ask::read(&api, &head.headers, &chat).map_err(|_| Refusal::Internal)?;
+    let mut ask = Ask::read(&api, head, &chat).map_err(|_| Refusal::Internal)?;
+    ask.path_and_query = api.label();
     let tokens = ask.view.estimated_prompt_tokens();
     let mut context = context(ticket, head);
     context.model = asked.model.as_deref().unwrap_or_default();
@@ -43,7 +44,7 @@ pub(crate) async fn serve(
     ticket.request.asked_for(context.model);
     decide_for(ticket, Asked { context, capability, texts: &mut std::iter::once(asked.prompt.as_ref()) })?;
 
-    let call = upstream_call(ticket, &ask, &head.headers)?;
+    let call = upstream_call(ticket, &ask)?;
     let (reply, _) = dispatch(ticket, &call, tokens).await?;
     let text = match reply {
         Reply::Whole { pieces, .. } => invoke::answer(&pieces.concat()),

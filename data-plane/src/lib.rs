@@ -8,6 +8,7 @@
 //! dispatch   attempts under one deadline, each at another target
 //! attempt    outgoing (pass or translate), send, receive: everything before the commit point
 //! relay      the rest, piece by piece, at the client's pace
+//! generic    calls of no protocol, for any HTTP or gRPC service, along the same way
 //! settle     counts, log line, decision record, spans: whatever became of the request
 //! ```
 //!
@@ -30,6 +31,7 @@ mod deadline;
 mod dispatch;
 mod error;
 pub mod fleet;
+mod generic;
 mod google;
 mod holder;
 mod invoke;

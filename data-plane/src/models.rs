@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use http::HeaderMap;
 use penstock_model::Policy;
-use penstock_model::policy::Pattern;
+use penstock_model::policy::{Pattern, Target};
 use penstock_model::vendor::Wire;
 use serde_json::{Value, json};
 
@@ -40,7 +40,9 @@ fn names(policy: &Policy) -> BTreeSet<&str> {
             Pattern::Exact(name) => Some(name.as_str()),
             Pattern::Glob(_) => None,
         });
-    let served = policy.targets.iter().map(|target| target.model.as_str());
+    // What generic services call their models is no name that a conversation could ask for.
+    let talks = |target: &&Target| !policy.backends[target.backend.index()].vendor.wire.is_generic();
+    let served = policy.targets.iter().filter(talks).map(|target| target.model.as_str());
     ["auto"].into_iter().chain(in_routes).chain(served).collect()
 }
 

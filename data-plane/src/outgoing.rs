@@ -14,6 +14,7 @@ use penstock_providers::openai::pass;
 use penstock_providers::splice::SplicedBody;
 
 use crate::ask::Ask;
+use crate::generic::{self, Generic};
 use crate::table::{Shown, Target};
 use crate::upstream::RequestBody;
 
@@ -21,8 +22,11 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// See the module's documentation.
 pub(crate) struct Outgoing {
-    uri: Uri,
-    body: SplicedBody,
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) body: SplicedBody,
+    /// For a service of no dialect.
+    pub(crate) generic: Option<Generic>,
     /// How the answer is to be read; `None` when client and service speak the same.
     pub(crate) translation: Option<Translated>,
     /// Is the service asked for a usage report that the client did not ask for?
@@ -47,6 +51,9 @@ impl Outgoing {
         if let Some(uri) = target.uri(ask.call) {
             return passed(ask, target, uri.clone());
         }
+        if target.vendor.wire.is_generic() {
+            return generic::outgoing(ask, target);
+        }
         let vendor = target.vendor;
         let facts = target.facts();
         let unsupported = || {
@@ -62,6 +69,8 @@ impl Outgoing {
             return Err(Unwritable::Unsupported(Field::new(lost, reason)));
         }
         Ok(Self {
+            method: Method::POST,
+            generic: None,
             uri: uri.clone(),
             body: SplicedBody::whole(written.body),
             translation: Some(Translated { dialect, json_tool: written.json_tool }),
@@ -71,15 +80,15 @@ impl Outgoing {
     }
 
     /// Built anew for each try: nothing of an earlier one can leak into it (RES-13).
-    pub(crate) fn request(&self, ask: &Ask<'_>, client: &HeaderMap, target: &Target) -> Request<RequestBody> {
+    pub(crate) fn request(&self, ask: &Ask<'_>, target: &Target) -> Request<RequestBody> {
         // What a client says of its own protocol means nothing in another.
-        let mut headers = if self.translation.is_some() {
-            HeaderMap::with_capacity(8)
-        } else {
-            forward_request_headers(client)
+        let mut headers = match &self.generic {
+            Some(generic) => generic.headers(ask.headers),
+            None if self.translation.is_some() => HeaderMap::with_capacity(8),
+            None => forward_request_headers(ask.headers),
         };
         headers.insert(HOST, target.upstream.host.clone());
-        if ask.form.is_none() {
+        if ask.form.is_none() && self.generic.is_none() {
             // The body has been read as JSON, whatever the client called it; services refuse it under another name.
             headers.insert(CONTENT_TYPE, JSON);
         }
@@ -95,7 +104,7 @@ impl Outgoing {
             Shown::Signature(credentials, region) => self.sign(&mut headers, target, credentials, region),
         }
         let mut request = Request::new(RequestBody::from(self.body.clone()));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
         request
@@ -103,6 +112,11 @@ impl Outgoing {
 }
 
 impl Outgoing {
+    /// May it be sent again when nobody knows what became of it?
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.generic.is_none() || generic::is_repeatable(&self.method)
+    }
+
     /// Signs the request, its body included (AWS signature version 4).
     fn sign(&self, headers: &mut HeaderMap, target: &Target, credentials: &aws::Credentials, region: &str) {
         let pieces: Vec<Bytes> = self.body.clone().into_segments().collect();
@@ -134,5 +148,7 @@ fn passed(ask: &Ask<'_>, target: &Target, uri: Uri) -> Result<Outgoing, Unwritab
             pass::body(ask.body, &spans, &facts, &target.model).map_err(Unwritable::Wrong)?
         }
     };
-    Ok(Outgoing { uri, body, hides_usage, translation: None, dropped: Dropped::default() })
+    let method = Method::POST;
+    let dropped = Dropped::default();
+    Ok(Outgoing { method, uri, body, generic: None, hides_usage, translation: None, dropped })
 }

@@ -31,8 +31,9 @@ pub(crate) struct Passage {
 }
 
 enum Kind {
-    /// No stream of events: a file, or a long answer in one piece.
-    Bytes,
+    /// No stream of events: a file, a long answer in one piece, or whatever a generic service sends. And what its end
+    /// means.
+    Bytes(Outcome),
     /// A chat stream that passes.
     Chat(Box<SseWatch>),
     /// Another stream that passes.
@@ -53,8 +54,8 @@ pub(crate) struct Translation {
 }
 
 impl Passage {
-    pub(crate) fn bytes(inflate: Option<Inflate>) -> Self {
-        Self { inflate, kind: Kind::Bytes, over: false }
+    pub(crate) fn bytes(inflate: Option<Inflate>, outcome: Outcome) -> Self {
+        Self { inflate, kind: Kind::Bytes(outcome), over: false }
     }
 
     pub(crate) fn chat(inflate: Option<Inflate>, watch: SseWatch) -> Self {
@@ -95,7 +96,7 @@ impl Passage {
             }
         };
         match &mut self.kind {
-            Kind::Bytes => out.push_back(read),
+            Kind::Bytes(_) => out.push_back(read),
             Kind::Chat(watch) => out.extend(watch.filter(read)),
             Kind::Watched(reader, facts) => {
                 reader.feed(&read, &mut |event| facts.see(&event));
@@ -112,7 +113,7 @@ impl Passage {
             return;
         }
         match &mut self.kind {
-            Kind::Bytes => {}
+            Kind::Bytes(_) => {}
             Kind::Chat(watch) => out.extend(watch.finish()),
             Kind::Watched(reader, facts) => reader.end(&mut |event| facts.see(&event)),
             Kind::Translated(translation) => translation.take(None, out),
@@ -122,7 +123,7 @@ impl Passage {
     /// Has a token come? From then on the attempt cannot be retried.
     pub(crate) fn first_token(&self) -> bool {
         match &self.kind {
-            Kind::Bytes => true,
+            Kind::Bytes(_) => true,
             Kind::Chat(watch) => watch.first_token(),
             Kind::Watched(_, facts) => facts.first_token,
             Kind::Translated(translation) => translation.facts.first_token,
@@ -132,7 +133,7 @@ impl Passage {
     /// Has the service said that its answer is complete? Of mere bytes the end of the body says so.
     pub(crate) fn is_complete(&self) -> bool {
         match &self.kind {
-            Kind::Bytes => false,
+            Kind::Bytes(_) => self.over,
             Kind::Chat(watch) => watch.is_complete(),
             Kind::Watched(_, facts) => facts.complete,
             Kind::Translated(translation) => translation.facts.complete,
@@ -141,7 +142,7 @@ impl Passage {
 
     /// Is it a stream of events, in which an error can be told?
     pub(crate) fn is_events(&self) -> bool {
-        !matches!(self.kind, Kind::Bytes)
+        !matches!(self.kind, Kind::Bytes(_))
     }
 
     /// Do the service's own words reach the client?
@@ -152,7 +153,7 @@ impl Passage {
     /// Did anything come that belongs to the protocol?
     fn has_events(&self) -> bool {
         match &self.kind {
-            Kind::Bytes => true,
+            Kind::Bytes(_) => true,
             Kind::Chat(watch) => watch.events() > watch.strays(),
             Kind::Watched(_, facts) => facts.events > 0,
             Kind::Translated(translation) => translation.facts.events > 0,
@@ -162,7 +163,7 @@ impl Passage {
     /// The failure that the service reported in its stream.
     pub(crate) fn reported(&self, vendor: &Vendor) -> Option<Failure> {
         let (error, status): (&VendorError, Option<u16>) = match &self.kind {
-            Kind::Bytes => return None,
+            Kind::Bytes(_) => return None,
             Kind::Chat(watch) => (watch.error()?, None),
             Kind::Watched(_, facts) => facts.error.as_ref().map(|(error, status)| (error, *status))?,
             Kind::Translated(it) => it.facts.error.as_ref().map(|(error, status)| (error, *status))?,
@@ -184,6 +185,14 @@ impl Passage {
         Some(Failure::silent(if self.has_events() { Outcome::Truncated } else { Outcome::InvalidResponse }))
     }
 
+    /// What it comes to when nothing failed on the way.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match &self.kind {
+            Kind::Bytes(outcome) => *outcome,
+            _ => Outcome::Ok,
+        }
+    }
+
     /// How it failed when the connection broke.
     pub(crate) fn broken(&self, vendor: &Vendor) -> Failure {
         self.reported(vendor).unwrap_or_else(|| Failure::silent(Outcome::Truncated))
@@ -192,7 +201,7 @@ impl Passage {
     /// What was consumed, as last reported.
     pub(crate) fn usage(&self) -> Option<Usage> {
         match &self.kind {
-            Kind::Bytes => None,
+            Kind::Bytes(_) => None,
             Kind::Chat(watch) => watch.usage(),
             Kind::Watched(_, facts) => facts.usage,
             Kind::Translated(translation) => translation.facts.usage,
@@ -202,7 +211,7 @@ impl Passage {
     /// Has the client been given the beginning of an event and not its end?
     pub(crate) fn is_inside_event(&self) -> bool {
         match &self.kind {
-            Kind::Bytes | Kind::Translated(_) => false,
+            Kind::Bytes(_) | Kind::Translated(_) => false,
             Kind::Chat(watch) => watch.is_inside_event(),
             Kind::Watched(reader, _) => reader.open_bytes() > 0,
         }
@@ -211,7 +220,7 @@ impl Passage {
     /// Bytes of the event that has not ended yet.
     pub(crate) fn open_bytes(&self) -> u64 {
         match &self.kind {
-            Kind::Bytes => 0,
+            Kind::Bytes(_) => 0,
             Kind::Chat(watch) => watch.open_event_bytes(),
             Kind::Watched(reader, _) => reader.open_bytes(),
             Kind::Translated(translation) => translation.reader.open_bytes(),

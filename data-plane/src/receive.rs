@@ -30,9 +30,9 @@ use crate::ticket::Ticket;
 use crate::upstream::Exchange;
 
 /// An answer up to this size is read whole before the client sees any of it.
-const WHOLE: usize = 1 << 20;
+pub(crate) const WHOLE: usize = 1 << 20;
 /// The largest answer that is translated as a whole.
-const TRANSLATED: usize = 32 << 20;
+pub(crate) const TRANSLATED: usize = 32 << 20;
 /// Of an error body, no more than this is read.
 const ERROR_BODY: usize = 64 << 10;
 /// A stream that has sent this much without a token is passed on all the same.
@@ -97,20 +97,23 @@ pub(crate) async fn refused(
         }
         _ => Vec::new(),
     };
-    let error = VendorError::read(&body);
+    // Nobody knows what the words of a generic service mean, or give away.
+    let generic = target.vendor.wire.is_generic();
+    let error = if generic { VendorError::default() } else { VendorError::read(&body) };
     let status = Some(head.status());
     Failure::reported(classify(target.vendor, status, head.headers(), error, SystemTime::now()), status)
 }
 
 /// Why [`gather`] did not come to the end.
-enum Ungathered {
+pub(crate) enum Ungathered {
     /// There is more: this is what came so far.
     TooLong(Vec<Bytes>),
     /// It broke off.
     Broken,
 }
 
-async fn gather(exchange: &mut Exchange, most: usize) -> Result<Vec<Bytes>, Ungathered> {
+/// Reads a body to its end, if it is no longer than `most`.
+pub(crate) async fn gather(exchange: &mut Exchange, most: usize) -> Result<Vec<Bytes>, Ungathered> {
     let mut pieces = Vec::with_capacity(1);
     let mut length = 0;
     while !exchange.is_done() {
@@ -129,6 +132,12 @@ async fn gather(exchange: &mut Exchange, most: usize) -> Result<Vec<Bytes>, Unga
     Ok(pieces)
 }
 
+/// By when a whole answer must be here, of which the head had to be here by `limit`.
+pub(crate) fn limit_of_whole(ticket: &Ticket, call: &Call<'_>, limit: Limit) -> Limit {
+    let idle = Limit::new(ticket.worker.shared.clock.now(), call.timeouts.idle, call.deadline);
+    if limit.at > idle.at { limit } else { Limit { outcome: Outcome::IdleTimeout, ..idle } }
+}
+
 /// Reads an answer that is not streamed.
 pub(crate) async fn whole(
     ticket: &mut Ticket,
@@ -136,8 +145,7 @@ pub(crate) async fn whole(
     limit: Limit,
 ) -> Result<Reply, Failure> {
     let call = received.call;
-    let idle = Limit::new(ticket.worker.shared.clock.now(), call.timeouts.idle, call.deadline);
-    let limit = if limit.at > idle.at { limit } else { Limit { outcome: Outcome::IdleTimeout, ..idle } };
+    let limit = limit_of_whole(ticket, call, limit);
     let translated = received.outgoing.translation.as_ref();
     let most = if translated.is_some() { TRANSLATED } else { WHOLE };
     let mut pieces = match within(ticket, limit, gather(&mut received.exchange, most)).await? {
@@ -193,7 +201,7 @@ fn examine(ticket: &mut Ticket, call: &Call<'_>, target: &Target, body: &[u8]) -
 
 /// An answer too long to be held back: it goes on as it comes.
 fn long(ticket: &mut Ticket, received: Received<'_>, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
-    let mut passage = Passage::bytes(received.inflate);
+    let mut passage = Passage::bytes(received.inflate, Outcome::Ok);
     let mut held = VecDeque::new();
     for piece in pieces {
         if !passage.take(piece, &mut held) {

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::answer::{BrokenOff, protocol};
 use crate::clock::Moment;
-use crate::error::{Failure, Refusal};
+use crate::error::{Failure, Refusal, outcome_code};
 use crate::passage::Passage;
 use crate::table::Target;
 use crate::ticket::Ticket;
@@ -65,7 +65,7 @@ impl Relay {
                 return Poll::Ready(Some(Ok(piece)));
             }
             let Some(exchange) = &mut self.exchange else {
-                self.settle(Outcome::Ok);
+                self.settle(self.passage.outcome());
                 return Poll::Ready(None);
             };
             // Of a stream that passes, the client has the service's own word; it may go on, or end.
@@ -76,7 +76,7 @@ impl Relay {
             }
             let failed = match exchange.poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) => self.take(data),
+                    Ok(data) => self.take(data).or_else(|| self.finish_if_done(context)),
                     Err(_) => continue,
                 },
                 Poll::Ready(Some(Err(_))) => Some(self.passage.broken(self.target.vendor)),
@@ -114,6 +114,12 @@ impl Relay {
         }
         let whole = self.passage.take(data, &mut self.held);
         (!whole || self.passage.open_bytes() > LONGEST_EVENT).then(Failure::invalid)
+    }
+
+    /// Of an answer whose length is known, nobody asks for more than that.
+    fn finish_if_done(&mut self, context: &mut Context<'_>) -> Option<Failure> {
+        let done = self.exchange.as_ref().is_some_and(Exchange::is_done);
+        if done { self.finish(context) } else { None }
     }
 
     /// The service has ended its answer: was it all?
@@ -168,6 +174,9 @@ impl Relay {
     fn settle(&mut self, outcome: Outcome) {
         if let Some(mut ticket) = self.ticket.take() {
             ticket.usage = self.passage.usage();
+            if ticket.error_code.is_empty() {
+                ticket.error_code = outcome_code(outcome);
+            }
             let now = ticket.worker.shared.clock.now();
             ticket.end(outcome, None, now);
         }
@@ -178,7 +187,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         // A client that leaves after the end mark has had everything.
         if self.held.is_empty() && self.passage.is_complete() {
-            self.settle(Outcome::Ok);
+            self.settle(self.passage.outcome());
         }
     }
 }

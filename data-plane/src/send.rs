@@ -52,8 +52,11 @@ pub(crate) async fn send(
     limit: Limit,
 ) -> Result<(Response<()>, Exchange), Failure> {
     let now = ticket.worker.shared.clock.now();
-    let request = || outgoing.request(call.ask, call.headers, target);
-    if let Some(connection) = kept_connection(ticket, target, now).await {
+    let request = || outgoing.request(call.ask, target);
+    // A kept connection may turn out to be closed when the request is on its way: then it is sent twice.
+    if outgoing.is_repeatable()
+        && let Some(connection) = kept_connection(ticket, target, now).await
+    {
         ticket.over(true);
         match within(ticket, limit, connection.send(request())).await? {
             Err(error) if !error.is_parse() => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use penstock_decision::context::RequestContext;
 use penstock_decision::{Undecided, decide};
@@ -28,6 +28,7 @@ use crate::count;
 use crate::deadline::deadline;
 use crate::dispatch::dispatch;
 use crate::error::Refusal;
+use crate::generic;
 use crate::invoke;
 use crate::models;
 use crate::relay::Relay;
@@ -45,9 +46,6 @@ pub(crate) async fn serve(
     let (head, incoming) = request.into_parts();
     let api = Api::of(head.uri.path());
     let turned_away = |refusal: &Refusal| turned_away(&worker, api.wire(), refusal);
-    if api == Api::Generic {
-        return turned_away(&Refusal::UnknownPath);
-    }
     if let Some(method) = api.method().filter(|method| *method != head.method)
         && !(method == Method::GET && head.method == Method::HEAD)
     {
@@ -60,6 +58,9 @@ pub(crate) async fn serve(
     let Some(table) = worker.shared.holder.table.load_full() else {
         return turned_away(&Refusal::NoPolicy);
     };
+    if api == Api::Generic && !table.has_generic() {
+        return turned_away(&Refusal::UnknownPath);
+    }
     match &api {
         Api::Models { wire } => {
             let wire = models::shape(*wire, &head.headers);
@@ -93,8 +94,11 @@ async fn call(
     incoming: Incoming,
     started: Moment,
 ) -> Response<AnswerBody> {
-    let facts = facts(&worker, peer, api, &head.headers);
+    let facts = facts(&worker, peer, api, head);
     let mut ticket = Ticket::new(worker, Arc::clone(&table), started, facts);
+    if *api == Api::Generic {
+        return answered(generic::serve(&mut ticket, head, incoming).await, ticket);
+    }
     let body = match body::read(incoming, &head.headers, table.policy().body_limit).await {
         Ok(body) => body,
         Err(refusal) => return refused(ticket, &refusal),
@@ -104,6 +108,10 @@ async fn call(
         Api::Invoke => invoke::serve(&mut ticket, head, &body).await,
         _ => forward(&mut ticket, api, head, &body).await,
     };
+    answered(result, ticket)
+}
+
+fn answered(result: Result<Answered, Refusal>, ticket: Ticket) -> Response<AnswerBody> {
     match result {
         Ok(Answered::Here(response)) => finished(ticket, response),
         Ok(Answered::Flow(flow, target, idle)) => flowing(ticket, *flow, target, idle),
@@ -119,7 +127,22 @@ pub(crate) enum Answered {
     Flow(Box<Flow>, Arc<Target>, Duration),
 }
 
-fn facts(worker: &Worker, peer: SocketAddr, api: &Api<'_>, headers: &HeaderMap) -> RequestFacts {
+impl Answered {
+    /// The reply of a target.
+    pub(crate) fn with(ticket: &mut Ticket, reply: Reply, target: Arc<Target>, call: &Call<'_>) -> Self {
+        match reply {
+            Reply::Whole { head, pieces } => {
+                ticket.bytes_out = pieces.iter().map(|piece| piece.len() as u64).sum();
+                let (parts, ()) = head.into_parts();
+                Self::Here(Response::from_parts(parts, AnswerBody::from(pieces)))
+            }
+            Reply::Flow(flow) => Self::Flow(flow, target, call.timeouts.idle),
+        }
+    }
+}
+
+fn facts(worker: &Worker, peer: SocketAddr, api: &Api<'_>, head: &http::request::Parts) -> RequestFacts {
+    let headers = &head.headers;
     let decision = hex(worker.bits());
     let given = headers.get("x-request-id").filter(|id| sane(id));
     let parent = worker.shared.tracer.as_ref().and_then(|_| headers.get("traceparent")?.to_str().ok());
@@ -127,7 +150,7 @@ fn facts(worker: &Worker, peer: SocketAddr, api: &Api<'_>, headers: &HeaderMap) 
         id: given.unwrap_or(&decision).clone(),
         decision,
         client: peer.ip(),
-        method: "POST",
+        method: if *api == Api::Generic { generic::method_name(&head.method) } else { "POST" },
         path: api.label(),
         protocol: api.protocol(),
         operation: api.operation(),
@@ -164,7 +187,7 @@ async fn forward(
     head: &http::request::Parts,
     body: &Bytes,
 ) -> Result<Answered, Refusal> {
-    let ask = Ask::read(api, &head.headers, body).map_err(Refusal::InvalidBody)?;
+    let ask = Ask::read(api, head, body).map_err(Refusal::InvalidBody)?;
     let view = &ask.view;
     let tokens = view.estimated_prompt_tokens();
     let mut context = context(ticket, head);
@@ -186,17 +209,10 @@ async fn forward(
     {
         return Ok(Answered::Here(estimate));
     }
-    let call = upstream_call(ticket, &ask, &head.headers)?;
+    let call = upstream_call(ticket, &ask)?;
     let (reply, target) =
         dispatch(ticket, &call, tokens.saturating_add(view.max_tokens.unwrap_or(0))).await?;
-    Ok(match reply {
-        Reply::Whole { head, pieces } => {
-            ticket.bytes_out = pieces.iter().map(|piece| piece.len() as u64).sum();
-            let (parts, ()) = head.into_parts();
-            Answered::Here(Response::from_parts(parts, AnswerBody::from(pieces)))
-        }
-        Reply::Flow(flow) => Answered::Flow(flow, target, call.timeouts.idle),
-    })
+    Ok(Answered::with(ticket, reply, target, &call))
 }
 
 /// What rules see of every call.
@@ -246,15 +262,11 @@ pub(crate) fn decide_for(ticket: &mut Ticket, asked: Asked<'_>) -> Result<(), Re
 }
 
 /// The call for the services of the route that was decided.
-pub(crate) fn upstream_call<'a>(
-    ticket: &Ticket,
-    ask: &'a Ask<'a>,
-    headers: &'a HeaderMap,
-) -> Result<Call<'a>, Refusal> {
+pub(crate) fn upstream_call<'a>(ticket: &Ticket, ask: &'a Ask<'a>) -> Result<Call<'a>, Refusal> {
     let chosen = ticket.decided.ok_or(Refusal::Internal)?;
     let route = &ticket.table.policy().routes[chosen.route.index()];
-    let deadline = deadline(headers, ticket.started, route.timeouts.total)?;
-    Ok(Call { ask, headers, timeouts: route.timeouts, strict: route.strict, deadline })
+    let deadline = deadline(ask.headers, ticket.started, route.timeouts.total)?;
+    Ok(Call { ask, timeouts: route.timeouts, strict: route.strict, deadline })
 }
 
 fn finished(mut ticket: Ticket, mut response: Response<AnswerBody>) -> Response<AnswerBody> {

@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue, Uri};
 use penstock_decision::capability::Classifier;
 use penstock_decision::plan::Plans;
 use penstock_model::Snapshot;
+use penstock_model::adapter::Adapter;
 use penstock_model::policy::{Address, Backend, Candidate, Policy, Pool, PoolId, RouteId, TargetId};
 use penstock_model::vendor::{Auth, Call, MaxTokens, Vendor};
 use penstock_providers::aws::sign as aws;
@@ -58,6 +59,8 @@ pub(crate) struct Target {
     pub(crate) credential_missing: bool,
     /// The secret itself, to take it out of what a service says.
     pub(crate) secret: Option<String>,
+    /// Reshapes its calls.
+    pub(crate) adapter: Option<Arc<Adapter>>,
     uris: Vec<(Call, Uri)>,
 }
 
@@ -119,6 +122,11 @@ impl RouteTable {
     pub(crate) fn may_retry(&self, route: RouteId, now: Moment) -> bool {
         let share = self.policy().routes[route.index()].retry_budget;
         self.retry_budgets[route.index()].take(now, share, self.nodes)
+    }
+
+    /// Is there a service that takes calls of no protocol?
+    pub(crate) fn has_generic(&self) -> bool {
+        self.targets.iter().any(|target| target.vendor.wire.is_generic())
     }
 
     /// Names of a pool: route and capability.
@@ -188,6 +196,7 @@ impl Registry {
                 && matches!(credential, Shown::Not),
             credential,
             secret,
+            adapter: backend.adapter.clone(),
             uris: uris(backend, &target.model),
         }
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail at once")]
 
 mod connections;
+mod generic;
 mod hostile;
 mod lifecycle;
 mod requests;

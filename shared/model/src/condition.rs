@@ -36,7 +36,7 @@ pub const CONTEXT_FIELDS: &[(&str, &str, &str)] = &[
     ("host", "string", "the Host header or :authority"),
     ("headers", "map(string, string)", "request headers, lower-case names"),
     ("client_ip", "string", "address of the peer"),
-    ("protocol", "string", "openai-chat, openai-embeddings or invoke"),
+    ("protocol", "string", PROTOCOLS),
     ("model", "string", "the model the client asked for"),
     ("stream", "bool", "does the client want a stream?"),
     ("message_count", "int", "how many messages the conversation has"),
@@ -53,6 +53,10 @@ pub const CONTEXT_FIELDS: &[(&str, &str, &str)] = &[
     ("region", "string", "the proxy's region"),
     ("node", "string", "the proxy's id"),
 ];
+
+/// What `protocol` can be: each protocol that clients speak.
+const PROTOCOLS: &str = "openai-chat, openai-responses, openai-completions, openai-embeddings, openai-rerank, \
+    openai-moderations, openai-images, openai-audio, anthropic-messages, gemini, invoke, grpc, or http for any other call";
 
 /// Type names that CEL resolves like variables, as in `type(model) == string`.
 pub const TYPE_NAMES: &[&str] =

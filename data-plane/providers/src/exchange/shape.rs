@@ -102,7 +102,7 @@ pub fn place(request: &Request, index: usize) -> String {
         Wire::Gemini => format!("contents[{in_list}]"),
         Wire::Anthropic | Wire::Bedrock => format!("messages[{in_list}]"),
         Wire::OpenaiResponses => format!("input[{in_list}]"),
-        Wire::Openai | Wire::Cohere | Wire::Dashscope | Wire::Ollama => format!("messages[{index}]"),
+        _ => format!("messages[{index}]"),
     }
 }
 

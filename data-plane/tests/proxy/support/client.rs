@@ -76,6 +76,11 @@ impl Client {
         self.read_until(|answer| answer.whole).await
     }
 
+    /// Reads the head of an answer.
+    pub(crate) async fn answer_head(&mut self) -> Answer {
+        self.read_until(|_| true).await
+    }
+
     /// Reads to the end of a chunked body without looking at it; returns how many bytes came.
     pub(crate) async fn drain(&mut self) -> usize {
         let mut length = self.raw.len();

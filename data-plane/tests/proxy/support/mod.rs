@@ -24,8 +24,13 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Starts one that finds `policy` on disk.
     pub(crate) async fn start(policy: &Value) -> Self {
+        Self::start_document(&policy.to_string()).await
+    }
+
+    /// Starts one that finds this policy on disk, in YAML or JSON.
+    pub(crate) async fn start_document(document: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        lkg::write(folder.path(), &snapshot(policy)).unwrap();
+        lkg::write(folder.path(), &snapshot_of(document)).unwrap();
         Self::start_in(folder).await
     }
 
@@ -82,12 +87,15 @@ impl Proxy {
 
 /// `policy` as a control plane would send it.
 pub(crate) fn snapshot(policy: &Value) -> Snapshot {
-    let document = policy.to_string();
+    snapshot_of(&policy.to_string())
+}
+
+fn snapshot_of(document: &str) -> Snapshot {
     Snapshot {
         policy: "default".to_owned(),
         version: 7,
-        content_hash: penstock_model::content_hash(&document),
-        document: document.into_bytes(),
+        content_hash: penstock_model::content_hash(document),
+        document: document.as_bytes().to_vec(),
         lineage: "test".to_owned(),
         ..Snapshot::default()
     }

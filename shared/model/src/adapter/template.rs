@@ -103,7 +103,7 @@ fn write_all<T>(
 }
 
 fn text(place: &str, pieces: &[Piece], scope: &Scope<'_>) -> Result<String, Unfit> {
-    join(place, pieces, scope, |text, value| value::push_text(text, value))
+    join(place, pieces, scope, value::push_text)
 }
 
 /// The pieces in a row, each value as `push` writes it.
