@@ -44,6 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "penstock-control-plane",
         ],
     ),
+    ("penstock-sim-routing", &["penstock-model", "penstock-decision", "penstock-stats"]),
     (
         "penstock-tests",
         &[
