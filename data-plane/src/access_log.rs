@@ -49,6 +49,7 @@ pub(crate) struct Line<'a> {
     pub(crate) error_code: &'a str,
     pub(crate) stream: bool,
     pub(crate) attempts: usize,
+    pub(crate) cache: &'a str,
     pub(crate) outcome: &'a str,
     pub(crate) duration_us: u64,
     pub(crate) first_token_us: Option<u64>,

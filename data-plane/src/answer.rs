@@ -21,6 +21,8 @@ const DECISION: HeaderName = HeaderName::from_static("x-penstock-decision");
 const BACKEND: HeaderName = HeaderName::from_static("x-penstock-backend");
 const POLICY: HeaderName = HeaderName::from_static("x-penstock-policy");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-penstock-attempts");
+/// What became of the request in the cache: `hit` or `miss`; absent where its route has none.
+const CACHE: HeaderName = HeaderName::from_static("x-penstock-cache");
 
 /// An answer's body.
 pub(crate) enum AnswerBody {
@@ -115,6 +117,9 @@ pub(crate) fn sign<B>(response: &mut Response<B>, ticket: &Ticket, made: usize) 
     headers.insert(DECISION, ticket.request.decision.clone());
     headers.insert(POLICY, ticket.table.version.clone());
     headers.insert(ATTEMPTS, HeaderValue::from(made));
+    if !ticket.cache.is_empty() {
+        headers.insert(CACHE, HeaderValue::from_static(ticket.cache));
+    }
 }
 
 /// Names the backend that answered.

@@ -25,7 +25,7 @@ use crate::table::Target;
 use crate::ticket::Ticket;
 use crate::upstream::Exchange;
 
-const DROPPED: HeaderName = HeaderName::from_static("x-penstock-dropped");
+pub(crate) const DROPPED: HeaderName = HeaderName::from_static("x-penstock-dropped");
 
 /// What is asked, the same for every attempt.
 pub(crate) struct Call<'a> {

@@ -135,11 +135,13 @@ impl Holder {
         let plans = Plans::new(&snapshot.policy, live);
         let nodes = live.map_or(1, |(live, _)| live.nodes).max(1);
         let targets = state.registry.targets(&snapshot.policy, &self.secrets);
+        let answers = state.registry.answers(&snapshot.policy);
         let retry_budgets = state.registry.retry_budgets(&snapshot.policy);
         let classifier = old
             .map_or_else(|| Arc::new(Classifier::new(&snapshot.policy)), |old| Arc::clone(&old.classifier));
         let version = HeaderValue::from(snapshot.version);
-        let table = RouteTable { classifier, plans, targets, retry_budgets, nodes, version, snapshot };
+        let table =
+            RouteTable { classifier, plans, targets, retry_budgets, answers, nodes, version, snapshot };
         self.table.store(Some(Arc::new(table)));
     }
 }

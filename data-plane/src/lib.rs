@@ -23,6 +23,7 @@ mod api;
 mod ask;
 mod attempt;
 mod body;
+mod cache;
 mod choose;
 mod clock;
 mod config;

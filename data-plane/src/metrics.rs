@@ -10,6 +10,7 @@ use penstock_model::outcome::Outcome;
 use penstock_telemetry::names::{self, Descriptor, attribute};
 use penstock_telemetry::{Histogram, Metric, MetricsSource};
 
+use crate::cache::Answers;
 use crate::meter::{Names, Row};
 use crate::process;
 use crate::reporter::Totals;
@@ -29,6 +30,7 @@ pub(crate) fn source(shared: Arc<Shared>, totals: Arc<Mutex<Totals>>) -> Metrics
         if let Some(table) = shared.holder.table.load().as_ref() {
             metrics.extend(targets(&shared, table));
             metrics.push(retries_denied(table));
+            metrics.extend(table.answers.as_deref().into_iter().flat_map(cache));
         }
         metrics
     })
@@ -144,6 +146,15 @@ fn merged(metric: Metric) -> Metric {
     }
     let points = sums.into_iter().map(|(attributes, value)| penstock_telemetry::Point { attributes, value });
     Metric { descriptor: metric.descriptor, points: points.collect() }
+}
+
+fn cache(answers: &Answers) -> [Metric; 3] {
+    let (hits, misses) = answers.looked();
+    [
+        Metric::single(&names::CACHE_HITS, hits as f64),
+        Metric::single(&names::CACHE_MISSES, misses as f64),
+        Metric::single(&names::CACHE_SIZE, answers.bytes() as f64),
+    ]
 }
 
 fn retries_denied(table: &RouteTable) -> Metric {

@@ -60,7 +60,7 @@ impl Relay {
         loop {
             if let Some(piece) = self.held.pop_front() {
                 if let Some(ticket) = &mut self.ticket {
-                    ticket.bytes_out += piece.len() as u64;
+                    ticket.out(&piece);
                 }
                 return Poll::Ready(Some(Ok(piece)));
             }
@@ -178,6 +178,9 @@ impl Relay {
                 ticket.error_code = outcome_code(outcome);
             }
             let now = ticket.worker.shared.clock.now();
+            if outcome == Outcome::Ok {
+                ticket.answer_ends(now);
+            }
             ticket.end(outcome, None, now);
         }
     }

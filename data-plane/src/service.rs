@@ -23,6 +23,7 @@ use crate::api::Api;
 use crate::ask::Ask;
 use crate::attempt::{Call, Flow, Reply};
 use crate::body;
+use crate::cache::{self, Looked};
 use crate::clock::{Moment, unix_ms};
 use crate::count;
 use crate::deadline::deadline;
@@ -132,11 +133,16 @@ impl Answered {
     pub(crate) fn with(ticket: &mut Ticket, reply: Reply, target: Arc<Target>, call: &Call<'_>) -> Self {
         match reply {
             Reply::Whole { head, pieces } => {
-                ticket.bytes_out = pieces.iter().map(|piece| piece.len() as u64).sum();
                 let (parts, ()) = head.into_parts();
+                ticket.answer_begins(&parts.headers);
+                pieces.iter().for_each(|piece| ticket.out(piece));
+                ticket.answer_ends(ticket.worker.shared.clock.now());
                 Self::Here(Response::from_parts(parts, AnswerBody::from(pieces)))
             }
-            Reply::Flow(flow) => Self::Flow(flow, target, call.timeouts.idle),
+            Reply::Flow(flow) => {
+                ticket.answer_begins(flow.head.headers());
+                Self::Flow(flow, target, call.timeouts.idle)
+            }
         }
     }
 }
@@ -210,9 +216,46 @@ async fn forward(
         return Ok(Answered::Here(estimate));
     }
     let call = upstream_call(ticket, &ask)?;
+    if let Some(kept) = look_up(ticket, api, &call).await {
+        return Ok(Answered::Here(kept));
+    }
     let (reply, target) =
         dispatch(ticket, &call, tokens.saturating_add(view.max_tokens.unwrap_or(0))).await?;
     Ok(Answered::with(ticket, reply, target, &call))
+}
+
+/// The answer that is kept for a call, if its route keeps answers and there is one.
+async fn look_up(ticket: &mut Ticket, api: &Api<'_>, call: &Call<'_>) -> Option<Response<AnswerBody>> {
+    let chosen = ticket.decided?;
+    let table = Arc::clone(&ticket.table);
+    let ttl = table.policy().routes[chosen.route.index()].cache?;
+    let answers = table.answers.as_ref().filter(|_| call.ask.form.is_none())?;
+    let ask = call.ask;
+    let header = |name| ask.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let [version, beta] = ["anthropic-version", "anthropic-beta"].map(header);
+    let model = ask.view.model.as_deref().unwrap_or_default();
+    let named = [api.label(), table.pool_names(chosen.pool).1, model, version, beta];
+    let key = cache::key(&table.snapshot, chosen.route, &named, ask.body)?;
+    let clock = ticket.worker.shared.clock;
+    // No longer than a service would be waited for.
+    let patience = call.timeouts.first_token.min(call.deadline.since(clock.now()));
+    match answers.look(key, ask.headers, ttl, patience, || clock.now()).await {
+        Looked::Hit(kept) => {
+            ticket.cache = "hit";
+            let answer = kept.answer(clock.now());
+            ticket.bytes_out = http_body::Body::size_hint(answer.body()).exact().unwrap_or(0);
+            Some(answer)
+        }
+        Looked::Miss(keeper) => {
+            ticket.cache = "miss";
+            ticket.keep_with(keeper);
+            None
+        }
+        Looked::Skip => {
+            ticket.cache = "miss";
+            None
+        }
+    }
 }
 
 /// What rules see of every call.

@@ -93,6 +93,7 @@ fn log(ticket: &Ticket, duration_us: u64) -> bool {
         error_code: ticket.error_code,
         stream: request.stream,
         attempts: ticket.attempts.len(),
+        cache: ticket.cache,
         outcome: outcome(ticket).map_or("", Outcome::as_str),
         duration_us,
         first_token_us: first_token_us(ticket),

@@ -16,6 +16,7 @@ use penstock_providers::dialect::TargetFacts;
 use penstock_providers::google_auth::ServiceAccount;
 use penstock_providers::splice::ModelName;
 
+use crate::cache::Answers;
 use crate::clock::Moment;
 use crate::retry::RetryBudget;
 use crate::secrets::Secrets;
@@ -31,6 +32,8 @@ pub(crate) struct RouteTable {
     pub(crate) targets: Vec<Arc<Target>>,
     /// By [`RouteId`].
     pub(crate) retry_budgets: Vec<Arc<RetryBudget>>,
+    /// Where a route keeps answers.
+    pub(crate) answers: Option<Arc<Answers>>,
     /// Proxies that share the work, this one included.
     pub(crate) nodes: u32,
     /// The version as a header value.
@@ -143,6 +146,7 @@ pub(crate) struct Registry {
     states: HashMap<(String, String), Arc<TargetState>>,
     upstreams: HashMap<Address, usize>,
     retry_budgets: HashMap<String, Arc<RetryBudget>>,
+    answers: Option<Arc<Answers>>,
 }
 
 impl Registry {
@@ -164,6 +168,15 @@ impl Registry {
         let names = policy.routes.iter().map(|route| route.name.clone());
         self.retry_budgets = names.zip(budgets.iter().cloned()).collect();
         budgets
+    }
+
+    /// The kept answers, if a route of `policy` keeps any. They begin anew when their room changes.
+    pub(crate) fn answers(&mut self, policy: &Policy) -> Option<Arc<Answers>> {
+        let old = self.answers.take().filter(|old| old.room() == policy.cache_room);
+        if policy.routes.iter().any(|route| route.cache.is_some()) {
+            self.answers = Some(old.unwrap_or_else(|| Arc::new(Answers::new(policy.cache_room))));
+        }
+        self.answers.clone()
     }
 
     fn target(&mut self, policy: &Policy, id: TargetId, secrets: &Secrets) -> Target {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use http::HeaderValue;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
 use penstock_decision::breaker::{Ending, ProbeToken};
 use penstock_decision::capability::Classification;
 use penstock_decision::pick::Pick;
@@ -16,6 +17,7 @@ use penstock_model::policy::{PoolId, RouteId};
 use penstock_model::vendor::Wire;
 use penstock_providers::json::clip;
 
+use crate::cache::Keeper;
 use crate::clock::Moment;
 use crate::error::Failure;
 use crate::meter::AttemptNumbers;
@@ -46,6 +48,10 @@ pub(crate) struct Ticket {
     pub(crate) first_token: Option<Moment>,
     pub(crate) bytes_out: u64,
     pub(crate) usage: Option<Usage>,
+    /// What became of it in the cache: `hit`, `miss`, or nothing.
+    pub(crate) cache: &'static str,
+    /// Takes the answer in, where it is to be kept.
+    keeper: Option<Box<Keeper>>,
 }
 
 /// What the request said of itself.
@@ -131,6 +137,35 @@ impl Ticket {
             first_token: None,
             bytes_out: 0,
             usage: None,
+            cache: "",
+            keeper: None,
+        }
+    }
+
+    /// The answer is to be kept.
+    pub(crate) fn keep_with(&mut self, keeper: Box<Keeper>) {
+        self.keeper = Some(keeper);
+    }
+
+    /// The answer begins.
+    pub(crate) fn answer_begins(&mut self, headers: &HeaderMap) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.begin(headers);
+        }
+    }
+
+    /// A piece of the answer goes to the client.
+    pub(crate) fn out(&mut self, piece: &Bytes) {
+        self.bytes_out += piece.len() as u64;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.take(piece);
+        }
+    }
+
+    /// The answer was good to its end.
+    pub(crate) fn answer_ends(&mut self, now: Moment) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.keep(now);
         }
     }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail at once")]
 
+mod cache;
 mod connections;
 mod generic;
 mod hostile;

@@ -242,6 +242,9 @@ pub struct Route {
     /// What happens when client and service speak different protocols.
     #[serde(default)]
     pub translation: Translation,
+    /// Answers are kept for identical requests. Off where it is not given.
+    #[serde(default)]
+    pub cache: Option<Cache>,
 }
 
 /// All that is given must hold: each list must have an entry that matches the request's value. `*` stands for any run
@@ -319,6 +322,23 @@ pub struct Retry {
 impl Default for Retry {
     fn default() -> Self {
         Self { attempts: 2, budget: 0.1 }
+    }
+}
+
+/// Complete, good answers are kept and given to identical requests: same route, same call, same body but for the order of
+/// fields and white space. Of identical requests that arrive together one goes to a service. A change of the policy begins
+/// anew. Clients may send `cache-control: no-cache` or `no-store`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cache {
+    /// How long an answer is good.
+    #[schemars(example = "10m")]
+    pub ttl: String,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self { ttl: "10m".to_owned() }
     }
 }
 
@@ -414,10 +434,13 @@ pub struct Limits {
     /// Largest request body. More is answered with 413.
     #[schemars(example = "8MiB")]
     pub body: String,
+    /// Room for kept answers in each proxy, where a route keeps any. Those used least go first.
+    #[schemars(example = "64MiB")]
+    pub cache: String,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: "8MiB".to_owned() }
+        Self { body: "8MiB".to_owned(), cache: "64MiB".to_owned() }
     }
 }

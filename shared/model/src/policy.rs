@@ -55,6 +55,8 @@ pub struct Policy {
     pub breaker: BreakerSettings,
     /// Largest request body in bytes.
     pub body_limit: usize,
+    /// Room for kept answers in bytes.
+    pub cache_room: usize,
 }
 
 impl Policy {
@@ -204,6 +206,8 @@ pub struct Route {
     pub retry_budget: f64,
     /// Is a request refused of which translation would lose something?
     pub strict: bool,
+    /// How long answers are kept for identical requests, if they are.
+    pub cache: Option<Duration>,
 }
 
 /// Interchangeable candidates of one route for one capability.

@@ -17,6 +17,8 @@ pub(crate) enum Step {
     Send(Vec<u8>),
     /// Waits.
     Pause(Duration),
+    /// Waits until the script is opened.
+    Gate,
     /// Closes the connection in good order.
     Close,
     /// Resets it.
@@ -40,6 +42,7 @@ struct Shared {
     sent: AtomicUsize,
     /// Connections that have ended.
     ended: watch::Sender<usize>,
+    open: watch::Sender<bool>,
 }
 
 /// A request as it came.
@@ -59,6 +62,7 @@ impl Script {
             left: watch::channel(0).0,
             sent: AtomicUsize::new(0),
             ended: watch::channel(0).0,
+            open: watch::channel(false).0,
         }))
     }
 
@@ -84,6 +88,11 @@ impl Script {
     /// What has come so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.0.requests.lock().unwrap().clone()
+    }
+
+    /// Lets those go on that wait at a gate.
+    pub(crate) fn open(&self) {
+        self.0.open.send_replace(true);
     }
 
     /// Bytes sent so far.
@@ -121,6 +130,7 @@ impl Shared {
                         self.sent.fetch_add(bytes.len(), Relaxed);
                     }
                     Step::Pause(wait) => tokio::time::sleep(wait).await,
+                    Step::Gate => drop(self.open.subscribe().wait_for(|open| *open).await.unwrap()),
                     Step::Close => return,
                     Step::Reset => return socket.set_zero_linger().unwrap(),
                     Step::Silence => {

@@ -87,6 +87,7 @@ fn resolve(raw: &Document, report: &mut Report) -> Option<Policy> {
     let (backends, targets) = backends::resolve(raw, &names, report);
     let (routes, pools) = routes::resolve(raw, &names, default_capability, report);
     let breaker = breaker(&raw.breaker, report);
+    let cache_room = report.check("/limits/cache", units::size(&raw.limits.cache));
     let body_limit = report.check("/limits/body", units::size(&raw.limits.body));
     let document::Scoring { preset, sharpness, floor } = raw.scoring;
     let (capabilities, default_capability) = capabilities?;
@@ -100,6 +101,7 @@ fn resolve(raw: &Document, report: &mut Report) -> Option<Policy> {
         scoring: Scoring { preset, sharpness, floor },
         breaker: breaker?,
         body_limit: body_limit?,
+        cache_room: cache_room?,
     })
 }
 

@@ -62,6 +62,10 @@ fn resolve_route(
     let condition = raw.condition.as_deref().map(|source| condition(&condition_path, source, report));
     let timeouts = timeouts(&format!("{path}/timeouts"), &raw.timeouts, report);
     let matches = format!("{path}/match");
+    let cache_ttl = raw
+        .cache
+        .as_ref()
+        .and_then(|cache| report.check(&format!("{path}/cache/ttl"), units::duration(&cache.ttl)));
     Some(Route {
         name: raw.name.clone(),
         paths: patterns(&format!("{matches}/paths"), &raw.matches.paths, check_path, report),
@@ -75,6 +79,7 @@ fn resolve_route(
         attempts: raw.retry.attempts,
         retry_budget: raw.retry.budget,
         strict: raw.translation.strict,
+        cache: cache_ttl,
     })
 }
 

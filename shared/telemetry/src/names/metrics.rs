@@ -48,6 +48,9 @@ metrics! {
     USAGE_UNKNOWN = Counter "penstock.usage.unknown" "{attempt}" "Attempts whose tokens the service did not tell, by backend and model";
     /// Everything between a request's arrival and its end that was not waiting for a service.
     OVERHEAD = Histogram "penstock.request.overhead" "s" "Time that Penstock itself added to requests" in INTERNAL_BUCKETS;
+    CACHE_HITS = Counter "penstock.cache.hits" "{request}" "Requests that were answered from kept answers";
+    CACHE_MISSES = Counter "penstock.cache.misses" "{request}" "Requests on routes that keep answers for which there was none";
+    CACHE_SIZE = Gauge "penstock.cache.size" "By" "What the kept answers take";
     RETRIES_DENIED = Counter "penstock.retries.denied" "{retry}" "Retries that were not made because their route's budget was used up";
     CONNECTIONS = Gauge "penstock.connections" "{connection}" "Open client connections";
     DECISIONS_DROPPED = Counter "penstock.decisions.dropped" "{record}" "Decision records and log lines given up because a buffer was full";
