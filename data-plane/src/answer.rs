@@ -6,10 +6,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use penstock_model::vendor::Wire;
 use penstock_providers::dialect::{self, Protocol};
+use penstock_providers::grpc;
 
 use crate::error::Refusal;
 use crate::relay::Relay;
@@ -20,6 +21,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-penstock-request-id");
 const DECISION: HeaderName = HeaderName::from_static("x-penstock-decision");
 const BACKEND: HeaderName = HeaderName::from_static("x-penstock-backend");
 const POLICY: HeaderName = HeaderName::from_static("x-penstock-policy");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+/// How long to wait before the next try, in milliseconds (gRFC A6).
+const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+const CODE: HeaderName = HeaderName::from_static("penstock-code");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-penstock-attempts");
 /// What became of the request in the cache: `hit` or `miss`; absent where its route has none.
 const CACHE: HeaderName = HeaderName::from_static("x-penstock-cache");
@@ -59,7 +65,7 @@ impl Body for AnswerBody {
                 *left -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
                 Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
             }
-            Self::Relay(relay) => relay.poll(context).map(|data| data.map(|data| data.map(Frame::data))),
+            Self::Relay(relay) => relay.poll(context),
         }
     }
 
@@ -97,6 +103,9 @@ pub(crate) fn json(status: StatusCode, body: Bytes) -> Response<AnswerBody> {
 
 /// An error of ours, in the client's protocol.
 pub(crate) fn refusal(refusal: &Refusal, wire: Wire, request_id: &str) -> Response<AnswerBody> {
+    if wire == Wire::Grpc {
+        return grpc_refusal(refusal);
+    }
     let message = refusal.message();
     let body = protocol(wire).error(&refusal.for_client(&message, request_id));
     let mut response = json(refusal.status(), body);
@@ -108,6 +117,28 @@ pub(crate) fn refusal(refusal: &Refusal, wire: Wire, request_id: &str) -> Respon
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs_f64().ceil() as u64));
     }
     response
+}
+
+/// The same to a client of gRPC: an answer that is nothing but its status.
+fn grpc_refusal(refusal: &Refusal) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::from(Bytes::new()));
+    *response.headers_mut() = grpc_status(refusal);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(grpc::CONTENT_TYPE));
+    response
+}
+
+/// An error of ours, as the trailers of a gRPC call say it.
+pub(crate) fn grpc_status(refusal: &Refusal) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(4);
+    trailers.insert(GRPC_STATUS, HeaderValue::from(refusal.grpc_code()));
+    if let Ok(message) = HeaderValue::try_from(grpc::encode_message(&refusal.message())) {
+        trailers.insert(GRPC_MESSAGE, message);
+    }
+    trailers.insert(CODE, HeaderValue::from_static(refusal.code()));
+    if let Some(wait) = refusal.retry_after() {
+        trailers.insert(PUSHBACK, HeaderValue::from(wait.as_millis() as u64));
+    }
+    trailers
 }
 
 /// Names the decision on an answer.

@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
-use http::Method;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Method, Version};
 use penstock_model::vendor::{Call, Wire};
+use penstock_providers::grpc;
 
 /// What a client wants of us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(crate) enum Api<'a> {
     Health,
     /// A path of no protocol: what a route makes of it.
     Generic,
+    /// A method of a gRPC service, likewise.
+    Grpc,
 }
 
 impl<'a> Api<'a> {
@@ -53,6 +58,16 @@ impl<'a> Api<'a> {
         }
     }
 
+    /// Reads the head of a request.
+    pub(crate) fn of_request(head: &'a Parts) -> Self {
+        let media_type = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        match Self::of(head.uri.path()) {
+            // gRPC ends with trailers, for which there is no place in HTTP/1.1 as clients and proxies know it.
+            Self::Generic if head.version == Version::HTTP_2 && grpc::is_call(media_type) => Self::Grpc,
+            api => api,
+        }
+    }
+
     /// `/v1beta/models/MODEL:CALL`, also under `/v1` as newer clients have it, and `/v1/models/MODEL`.
     fn of_model(path: &'a str) -> Option<Self> {
         let beta = path.strip_prefix("/v1beta/models/");
@@ -78,6 +93,11 @@ impl<'a> Api<'a> {
         }
     }
 
+    /// Is it a call of no protocol?
+    pub(crate) fn is_generic(&self) -> bool {
+        matches!(self, Self::Generic | Self::Grpc)
+    }
+
     /// The protocol in which errors are told.
     pub(crate) fn wire(&self) -> Wire {
         match self {
@@ -85,6 +105,7 @@ impl<'a> Api<'a> {
             | Self::CountTokens { wire, .. }
             | Self::Models { wire }
             | Self::Model { wire, .. } => *wire,
+            Self::Grpc => Wire::Grpc,
             _ => Wire::Openai,
         }
     }
@@ -105,6 +126,7 @@ impl<'a> Api<'a> {
             Self::Invoke => "/api/invoke",
             Self::Health => "/health",
             Self::Generic => "other",
+            Self::Grpc => "grpc",
         }
     }
 
@@ -120,6 +142,7 @@ impl<'a> Api<'a> {
             Self::Other(call) => other(*call).1,
             Self::Invoke => "invoke",
             Self::Generic => "http",
+            Self::Grpc => "grpc",
             Self::Models { .. } | Self::Model { .. } | Self::Health => "openai-chat",
         }
     }
@@ -128,7 +151,7 @@ impl<'a> Api<'a> {
     pub(crate) fn operation(&self) -> &'static str {
         match self {
             Self::Conversation { wire: Wire::Gemini, .. } => "generate_content",
-            Self::Generic => "generic",
+            Self::Generic | Self::Grpc => "generic",
             Self::Other(Call::Embeddings) => "embeddings",
             Self::Other(Call::Completions) => "text_completion",
             Self::Other(call) => other(*call).2,
@@ -222,7 +245,7 @@ mod tests {
         let (.., meaning) =
             penstock_model::policy::CONTEXT_FIELDS.iter().find(|field| field.0 == "protocol").unwrap();
         let known: Vec<&str> = meaning.split([',', ' ']).collect();
-        for path in [
+        for api in [
             "/v1/chat/completions",
             "/v1/responses",
             "/v1/messages",
@@ -235,8 +258,12 @@ mod tests {
             "/v1/audio/speech",
             "/api/invoke",
             "/else",
-        ] {
-            let protocol = Api::of(path).protocol();
+        ]
+        .map(Api::of)
+        .into_iter()
+        .chain([Api::Grpc])
+        {
+            let protocol = api.protocol();
             assert!(known.contains(&protocol), "{protocol}");
         }
     }

@@ -17,6 +17,7 @@ use penstock_providers::{anthropic, gemini, responses};
 
 use crate::answer::protocol;
 use crate::api::Api;
+use crate::upstream::Upload;
 
 /// See the module's documentation.
 pub(crate) struct Ask<'a> {
@@ -32,6 +33,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path_and_query: &'a str,
     pub(crate) headers: &'a HeaderMap,
+    /// The body, where the client may still be sending it while the service answers; then the other is empty.
+    pub(crate) upload: Option<Upload>,
     path_model: Option<&'a str>,
     request: OnceCell<Result<Box<Request>, Field>>,
 }
@@ -81,6 +84,7 @@ impl<'a> Ask<'a> {
             method: &head.method,
             path_and_query: head.uri.path_and_query().map_or("/", PathAndQuery::as_str),
             headers: &head.headers,
+            upload: None,
             path_model: None,
             request: OnceCell::new(),
         }

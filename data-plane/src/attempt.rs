@@ -17,6 +17,7 @@ use penstock_providers::inflate::Inflate;
 use crate::ask::Ask;
 use crate::clock::Moment;
 use crate::error::Failure;
+use crate::generic::grpc;
 use crate::outgoing::Outgoing;
 use crate::passage::Passage;
 use crate::receive::{Received, refused, until_first_token, whole};
@@ -62,6 +63,9 @@ pub(crate) async fn attempt(
     outgoing: &Outgoing,
 ) -> Result<Reply, Failure> {
     let started = ticket.worker.shared.clock.now();
+    if let Some(upload) = outgoing.generic.as_ref().and_then(|generic| generic.upload.as_ref()) {
+        return Box::pin(grpc::attempt(ticket, call, target, outgoing, upload, started)).await;
+    }
     let limit = Limit::new(started, call.timeouts.first_token, call.deadline);
     let (head, exchange) = send(ticket, call, target, outgoing, limit).await?;
     ticket.answered(head.status().as_u16());

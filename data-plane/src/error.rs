@@ -11,6 +11,7 @@ use penstock_model::vendor::Meaning;
 use penstock_providers::classify::Classified;
 use penstock_providers::dialect::ClientError;
 use penstock_providers::exchange::Field;
+use penstock_providers::grpc;
 use penstock_providers::json::InvalidBody;
 use penstock_providers::vendor_error::VendorError;
 
@@ -166,6 +167,23 @@ impl Refusal {
         }
     }
 
+    /// The status of a gRPC call: the service's own, where it gave one; else that which gRPC's own libraries and proxies give.
+    pub(crate) fn grpc_code(&self) -> u32 {
+        let name = match self {
+            Self::UnknownPath | Self::NoRoute | Self::WrongMethod { .. } | Self::Unsupported(_) => {
+                "UNIMPLEMENTED"
+            }
+            Self::UnknownModel => "NOT_FOUND",
+            Self::NoPolicy | Self::NoBackend | Self::NoTarget { .. } => "UNAVAILABLE",
+            Self::BodyTooLarge { .. } => "RESOURCE_EXHAUSTED",
+            Self::BodyTimeout | Self::BodyIncomplete => "CANCELLED",
+            Self::Internal => "INTERNAL",
+            Self::Upstream(failure) => failure.grpc_name(),
+            _ => "INVALID_ARGUMENT",
+        };
+        grpc::Status::code_of(name).unwrap_or(2)
+    }
+
     /// Which field is at fault.
     fn field(&self) -> Option<&str> {
         match self {
@@ -251,6 +269,20 @@ impl Failure {
                 StatusCode::GATEWAY_TIMEOUT
             }
             _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    fn grpc_name(&self) -> &str {
+        if let Some(own) = self.error.code.as_deref().filter(|code| grpc::Status::code_of(code).is_some()) {
+            return own;
+        }
+        match self.outcome {
+            Outcome::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Outcome::RateLimited => "RESOURCE_EXHAUSTED",
+            Outcome::InvalidResponse | Outcome::ServerError => "INTERNAL",
+            Outcome::ClientError if self.status == Some(StatusCode::NOT_FOUND) => "UNIMPLEMENTED",
+            Outcome::ClientError | Outcome::ContentFiltered => "INVALID_ARGUMENT",
+            _ => "UNAVAILABLE",
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::service;
 use crate::stall::{STALL, Stalling};
-use crate::worker::Worker;
+use crate::worker::{LocalExecutor, Worker};
 
 /// Until the first bytes of a connection are there.
 const FIRST: Duration = Duration::from_secs(10);
@@ -31,6 +31,11 @@ const BACKLOG: i32 = 4_096;
 const BUFFER: usize = 64 * 1024;
 /// More headers are answered with 431.
 const MAX_HEADERS: usize = 100;
+/// Requests at a time on one HTTP/2 connection.
+const STREAMS: u32 = 256;
+/// What may lie here of one request that no service takes yet. A connection has room for that many, so that none of them
+/// holds up the others.
+const STREAM_WINDOW: u32 = 256 << 10;
 /// The first bytes of every HTTP/2 connection. All of them are waited for: hyper has no limit in time for the rest.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -118,7 +123,9 @@ async fn connection(
     if http2 {
         let connection = http2::Builder::new(LocalExecutor)
             .timer(TokioTimer::new())
-            .max_concurrent_streams(256)
+            .max_concurrent_streams(STREAMS)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(STREAMS * STREAM_WINDOW)
             .keep_alive_interval(Duration::from_secs(20))
             .serve_connection(io, service);
         let mut connection = std::pin::pin!(connection);
@@ -179,15 +186,5 @@ struct Open<'a>(&'a Worker);
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.0.shared.connections.fetch_sub(1, Relaxed);
-    }
-}
-
-/// Runs the streams of HTTP/2 connections on the worker's own thread.
-#[derive(Clone, Copy)]
-struct LocalExecutor;
-
-impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
     }
 }

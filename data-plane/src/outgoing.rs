@@ -81,6 +81,11 @@ impl Outgoing {
 
     /// Built anew for each try: nothing of an earlier one can leak into it (RES-13).
     pub(crate) fn request(&self, ask: &Ask<'_>, target: &Target) -> Request<RequestBody> {
+        self.with(ask, target, RequestBody::from(self.body.clone()))
+    }
+
+    /// The same with a body of another kind.
+    pub(crate) fn with<B>(&self, ask: &Ask<'_>, target: &Target, body: B) -> Request<B> {
         // What a client says of its own protocol means nothing in another.
         let mut headers = match &self.generic {
             Some(generic) => generic.headers(ask.headers),
@@ -103,7 +108,7 @@ impl Outgoing {
             }
             Shown::Signature(credentials, region) => self.sign(&mut headers, target, credentials, region),
         }
-        let mut request = Request::new(RequestBody::from(self.body.clone()));
+        let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
@@ -114,7 +119,7 @@ impl Outgoing {
 impl Outgoing {
     /// May it be sent again when nobody knows what became of it?
     pub(crate) fn is_repeatable(&self) -> bool {
-        self.generic.is_none() || generic::is_repeatable(&self.method)
+        self.generic.as_ref().is_none_or(Generic::is_repeatable)
     }
 
     /// Signs the request, its body included (AWS signature version 4).

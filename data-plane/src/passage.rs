@@ -20,6 +20,7 @@ use penstock_providers::openai::SseWatch;
 use penstock_providers::vendor_error::VendorError;
 
 use crate::error::Failure;
+use crate::generic::grpc::Messages;
 
 /// See the module's documentation.
 pub(crate) struct Passage {
@@ -34,6 +35,8 @@ enum Kind {
     /// No stream of events: a file, a long answer in one piece, or whatever a generic service sends. And what its end
     /// means.
     Bytes(Outcome),
+    /// The messages of a gRPC call.
+    Grpc(Box<Messages>),
     /// A chat stream that passes.
     Chat(Box<SseWatch>),
     /// Another stream that passes.
@@ -56,6 +59,10 @@ pub(crate) struct Translation {
 impl Passage {
     pub(crate) fn bytes(inflate: Option<Inflate>, outcome: Outcome) -> Self {
         Self { inflate, kind: Kind::Bytes(outcome), over: false }
+    }
+
+    pub(crate) fn grpc(messages: Messages) -> Self {
+        Self { inflate: None, kind: Kind::Grpc(Box::new(messages)), over: false }
     }
 
     pub(crate) fn chat(inflate: Option<Inflate>, watch: SseWatch) -> Self {
@@ -83,7 +90,8 @@ impl Passage {
         Self { inflate, kind: Kind::Translated(Box::new(translation)), over: false }
     }
 
-    /// Takes in a read; what goes to the client is added to `out`. False when the service's compression is broken.
+    /// Takes in a read; what goes to the client is added to `out`. False when it cannot be
+    /// what it should be: compression is broken, or it is no gRPC.
     pub(crate) fn take(&mut self, read: Bytes, out: &mut VecDeque<Bytes>) -> bool {
         let read = match &mut self.inflate {
             None => read,
@@ -97,6 +105,12 @@ impl Passage {
         };
         match &mut self.kind {
             Kind::Bytes(_) => out.push_back(read),
+            Kind::Grpc(messages) => {
+                if !messages.take(&read) {
+                    return false;
+                }
+                out.push_back(read);
+            }
             Kind::Chat(watch) => out.extend(watch.filter(read)),
             Kind::Watched(reader, facts) => {
                 reader.feed(&read, &mut |event| facts.see(&event));
@@ -114,6 +128,7 @@ impl Passage {
         }
         match &mut self.kind {
             Kind::Bytes(_) => {}
+            Kind::Grpc(messages) => messages.end(),
             Kind::Chat(watch) => out.extend(watch.finish()),
             Kind::Watched(reader, facts) => reader.end(&mut |event| facts.see(&event)),
             Kind::Translated(translation) => translation.take(None, out),
@@ -123,7 +138,7 @@ impl Passage {
     /// Has a token come? From then on the attempt cannot be retried.
     pub(crate) fn first_token(&self) -> bool {
         match &self.kind {
-            Kind::Bytes(_) => true,
+            Kind::Bytes(_) | Kind::Grpc(_) => true,
             Kind::Chat(watch) => watch.first_token(),
             Kind::Watched(_, facts) => facts.first_token,
             Kind::Translated(translation) => translation.facts.first_token,
@@ -134,6 +149,7 @@ impl Passage {
     pub(crate) fn is_complete(&self) -> bool {
         match &self.kind {
             Kind::Bytes(_) => self.over,
+            Kind::Grpc(messages) => messages.is_complete(),
             Kind::Chat(watch) => watch.is_complete(),
             Kind::Watched(_, facts) => facts.complete,
             Kind::Translated(translation) => translation.facts.complete,
@@ -153,7 +169,7 @@ impl Passage {
     /// Did anything come that belongs to the protocol?
     fn has_events(&self) -> bool {
         match &self.kind {
-            Kind::Bytes(_) => true,
+            Kind::Bytes(_) | Kind::Grpc(_) => true,
             Kind::Chat(watch) => watch.events() > watch.strays(),
             Kind::Watched(_, facts) => facts.events > 0,
             Kind::Translated(translation) => translation.facts.events > 0,
@@ -163,7 +179,7 @@ impl Passage {
     /// The failure that the service reported in its stream.
     pub(crate) fn reported(&self, vendor: &Vendor) -> Option<Failure> {
         let (error, status): (&VendorError, Option<u16>) = match &self.kind {
-            Kind::Bytes(_) => return None,
+            Kind::Bytes(_) | Kind::Grpc(_) => return None,
             Kind::Chat(watch) => (watch.error()?, None),
             Kind::Watched(_, facts) => facts.error.as_ref().map(|(error, status)| (error, *status))?,
             Kind::Translated(it) => it.facts.error.as_ref().map(|(error, status)| (error, *status))?,
@@ -189,19 +205,31 @@ impl Passage {
     pub(crate) fn outcome(&self) -> Outcome {
         match &self.kind {
             Kind::Bytes(outcome) => *outcome,
+            Kind::Grpc(messages) => messages.outcome(),
             _ => Outcome::Ok,
+        }
+    }
+
+    /// Where it is gRPC: its messages.
+    pub(crate) fn messages(&mut self) -> Option<&mut Messages> {
+        match &mut self.kind {
+            Kind::Grpc(messages) => Some(messages),
+            _ => None,
         }
     }
 
     /// How it failed when the connection broke.
     pub(crate) fn broken(&self, vendor: &Vendor) -> Failure {
+        if let Kind::Grpc(messages) = &self.kind {
+            return messages.broken();
+        }
         self.reported(vendor).unwrap_or_else(|| Failure::silent(Outcome::Truncated))
     }
 
     /// What was consumed, as last reported.
     pub(crate) fn usage(&self) -> Option<Usage> {
         match &self.kind {
-            Kind::Bytes(_) => None,
+            Kind::Bytes(_) | Kind::Grpc(_) => None,
             Kind::Chat(watch) => watch.usage(),
             Kind::Watched(_, facts) => facts.usage,
             Kind::Translated(translation) => translation.facts.usage,
@@ -211,7 +239,7 @@ impl Passage {
     /// Has the client been given the beginning of an event and not its end?
     pub(crate) fn is_inside_event(&self) -> bool {
         match &self.kind {
-            Kind::Bytes(_) | Kind::Translated(_) => false,
+            Kind::Bytes(_) | Kind::Grpc(_) | Kind::Translated(_) => false,
             Kind::Chat(watch) => watch.is_inside_event(),
             Kind::Watched(reader, _) => reader.open_bytes() > 0,
         }
@@ -220,7 +248,7 @@ impl Passage {
     /// Bytes of the event that has not ended yet.
     pub(crate) fn open_bytes(&self) -> u64 {
         match &self.kind {
-            Kind::Bytes(_) => 0,
+            Kind::Bytes(_) | Kind::Grpc(_) => 0,
             Kind::Chat(watch) => watch.open_event_bytes(),
             Kind::Watched(reader, _) => reader.open_bytes(),
             Kind::Translated(translation) => translation.reader.open_bytes(),

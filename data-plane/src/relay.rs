@@ -12,12 +12,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http_body::Frame;
 use penstock_model::outcome::Outcome;
 use tokio::time::{Instant, Sleep};
 
-use crate::answer::{BrokenOff, protocol};
+use crate::answer::{self, BrokenOff, protocol};
 use crate::clock::Moment;
 use crate::error::{Failure, Refusal, outcome_code};
+use crate::generic::grpc::Messages;
 use crate::passage::Passage;
 use crate::table::Target;
 use crate::ticket::Ticket;
@@ -35,6 +38,8 @@ pub(crate) struct Relay {
     /// Gone once the service has ended.
     exchange: Option<Exchange>,
     passage: Passage,
+    /// What ends the answer of a gRPC call.
+    trailers: Option<HeaderMap>,
     idle: Duration,
     last: Moment,
     alarm: Pin<Box<Sleep>>,
@@ -52,21 +57,34 @@ impl Relay {
         let last = ticket.worker.shared.clock.now();
         ticket.first_token = Some(last);
         let alarm = Box::pin(tokio::time::sleep(idle));
-        Self { ticket: Some(ticket), target, held, exchange: Some(exchange), passage, idle, last, alarm }
+        Self {
+            ticket: Some(ticket),
+            target,
+            held,
+            exchange: Some(exchange),
+            passage,
+            trailers: None,
+            idle,
+            last,
+            alarm,
+        }
     }
 
     /// The next piece for the client.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         loop {
             if let Some(piece) = self.held.pop_front() {
                 if let Some(ticket) = &mut self.ticket {
                     ticket.out(&piece);
                 }
-                return Poll::Ready(Some(Ok(piece)));
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
             let Some(exchange) = &mut self.exchange else {
                 self.settle(self.passage.outcome());
-                return Poll::Ready(None);
+                return Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
             };
             // Of a stream that passes, the client has the service's own word; it may go on, or end.
             let told = if self.passage.passes() { None } else { self.passage.reported(self.target.vendor) };
@@ -77,7 +95,10 @@ impl Relay {
             let failed = match exchange.poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => self.take(data).or_else(|| self.finish_if_done(context)),
-                    Err(_) => continue,
+                    Err(frame) => {
+                        self.take_trailers(frame);
+                        continue;
+                    }
                 },
                 Poll::Ready(Some(Err(_))) => Some(self.passage.broken(self.target.vendor)),
                 Poll::Ready(None) => self.finish(context),
@@ -100,12 +121,26 @@ impl Relay {
             return Poll::Pending;
         }
         let Some(ticket) = &self.ticket else { return Poll::Ready(None) };
-        let quiet = ticket.worker.shared.clock.now().since(self.last);
+        let now = ticket.worker.shared.clock.now();
+        if self.passage.messages().is_some_and(Messages::has_asked_on) {
+            // Where the client talks on, the service may listen.
+            self.last = now;
+        }
+        let quiet = now.since(self.last);
         if quiet >= self.idle {
             return Poll::Ready(Some(Failure::silent(Outcome::IdleTimeout)));
         }
         self.alarm.as_mut().reset(Instant::now() + (self.idle - quiet));
         Poll::Ready(None)
+    }
+
+    /// How a gRPC call ended. Any other trailers stay here.
+    fn take_trailers(&mut self, frame: Frame<Bytes>) {
+        if let Ok(trailers) = frame.into_trailers()
+            && let Some(messages) = self.passage.messages()
+        {
+            self.trailers = Some(messages.take_trailers(&trailers));
+        }
     }
 
     fn take(&mut self, data: Bytes) -> Option<Failure> {
@@ -153,6 +188,11 @@ impl Relay {
         let refusal = Refusal::Upstream(failure);
         let Some(ticket) = &mut self.ticket else { return Ok(()) };
         ticket.error_code = refusal.code();
+        if self.passage.messages().is_some() {
+            self.trailers = Some(answer::grpc_status(&refusal));
+            self.settle(outcome);
+            return Ok(());
+        }
         let message = refusal.message();
         let event = protocol(ticket.request.wire)
             .error_event(&refusal.for_client(&message, ticket.request.decision.to_str().unwrap_or_default()));

@@ -45,7 +45,7 @@ pub(crate) async fn serve(
 ) -> Response<AnswerBody> {
     let started = worker.shared.clock.now();
     let (head, incoming) = request.into_parts();
-    let api = Api::of(head.uri.path());
+    let api = Api::of_request(&head);
     let turned_away = |refusal: &Refusal| turned_away(&worker, api.wire(), refusal);
     if let Some(method) = api.method().filter(|method| *method != head.method)
         && !(method == Method::GET && head.method == Method::HEAD)
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
     let Some(table) = worker.shared.holder.table.load_full() else {
         return turned_away(&Refusal::NoPolicy);
     };
-    if api == Api::Generic && !table.has_generic() {
+    if api.is_generic() && !table.has_generic() {
         return turned_away(&Refusal::UnknownPath);
     }
     match &api {
@@ -97,8 +97,8 @@ async fn call(
 ) -> Response<AnswerBody> {
     let facts = facts(&worker, peer, api, head);
     let mut ticket = Ticket::new(worker, Arc::clone(&table), started, facts);
-    if *api == Api::Generic {
-        return answered(generic::serve(&mut ticket, head, incoming).await, ticket);
+    if api.is_generic() {
+        return answered(generic::serve(&mut ticket, api, head, incoming).await, ticket);
     }
     let body = match body::read(incoming, &head.headers, table.policy().body_limit).await {
         Ok(body) => body,
@@ -156,7 +156,7 @@ fn facts(worker: &Worker, peer: SocketAddr, api: &Api<'_>, head: &http::request:
         id: given.unwrap_or(&decision).clone(),
         decision,
         client: peer.ip(),
-        method: if *api == Api::Generic { generic::method_name(&head.method) } else { "POST" },
+        method: if api.is_generic() { generic::method_name(&head.method) } else { "POST" },
         path: api.label(),
         protocol: api.protocol(),
         operation: api.operation(),
@@ -339,7 +339,8 @@ fn refused(mut ticket: Ticket, refusal: &Refusal) -> Response<AnswerBody> {
     if let Some(last) = ticket.attempts.last().map(|attempt| attempt.target.backend.clone()) {
         answer::sign_backend(&mut response, last);
     }
-    ticket.status = response.status().as_u16();
+    // Not that of the answer, which says 200 where it is gRPC.
+    ticket.status = refusal.status().as_u16();
     answer::sign(&mut response, &ticket, ticket.attempts.len());
     response
 }

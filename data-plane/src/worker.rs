@@ -18,7 +18,7 @@ use crate::access_log;
 use crate::clock::Clock;
 use crate::holder::Holder;
 use crate::meter::{Meter, Names, Row};
-use crate::upstream::{Connector, Pool};
+use crate::upstream::{Connector, Http2Pool, Pool};
 
 /// Decision records kept between two reports, by one worker.
 const MAX_RECORDS: usize = 256;
@@ -56,6 +56,7 @@ pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rules: Rules,
     pub(crate) pool: RefCell<Pool>,
+    pub(crate) http2: RefCell<Http2Pool>,
     pub(crate) meter: RefCell<Meter>,
     pub(crate) log: RefCell<access_log::Buffer>,
     records: RefCell<Vec<Decision>>,
@@ -83,6 +84,7 @@ impl Worker {
             shared,
             rules: Rules::default(),
             pool: RefCell::default(),
+            http2: RefCell::default(),
             meter: RefCell::default(),
             log: RefCell::default(),
             records: RefCell::default(),
@@ -126,7 +128,9 @@ impl Worker {
             let decisions = std::mem::take(&mut *self.records.borrow_mut());
             let dropped = self.dropped.take() + self.shared.log.write(&mut self.log.borrow_mut());
             self.samples_left.set(SAMPLES_PER_SECOND.div_ceil(self.shared.workers));
-            self.pool.borrow_mut().prune(self.shared.clock.now());
+            let now = self.shared.clock.now();
+            self.pool.borrow_mut().prune(now);
+            self.http2.borrow_mut().prune(now);
             let _ = answer.send(Delta { rows, refused, decisions, dropped });
         }
     }
@@ -139,5 +143,15 @@ impl Worker {
             let lost = self.shared.log.write(&mut self.log.borrow_mut());
             self.dropped.set(self.dropped.get() + lost);
         }
+    }
+}
+
+/// Runs what HTTP/2 connections need on the worker's own thread.
+#[derive(Clone, Copy)]
+pub(crate) struct LocalExecutor;
+
+impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecutor {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
     }
 }

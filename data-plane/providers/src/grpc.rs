@@ -1,4 +1,4 @@
-//! What is gRPC about a gRPC call: how messages are framed, and how it says how it ended.
+//! What is gRPC about a gRPC call: how messages are framed, how long it may take, and how it says how it ended.
 //!
 //! A message is five bytes and itself: whether it is compressed, and its length. How a call ended is said by the trailers
 //! `grpc-status` and `grpc-message`, or by headers of these names when there was no message at all; the HTTP status says
@@ -7,27 +7,34 @@
 //! Wire facts: <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md> and `statuscodes.md` beside it.
 
 use std::fmt;
+use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use penstock_model::outcome::Outcome;
 
 use crate::json::clip;
 
-/// Bytes before each message.
-pub const HEADER: usize = 5;
+/// The media type of a call, without what may follow it.
+pub const CONTENT_TYPE: &str = "application/grpc";
 
-/// Most bytes of a message by default, as gRPC's own libraries have it.
-pub const MAX_MESSAGE: usize = 4 << 20;
+/// Bytes before each message.
+const HEADER: usize = 5;
 
 /// Longest `grpc-message` that is kept.
 const MAX_TEXT: usize = 2 << 10;
 
+/// Is it a call, by its media type? What browsers send instead (`application/grpc-web`) is framed otherwise.
+#[must_use]
+pub fn is_call(content_type: &[u8]) -> bool {
+    let rest = content_type
+        .get(..CONTENT_TYPE.len())
+        .filter(|kind| kind.eq_ignore_ascii_case(CONTENT_TYPE.as_bytes()));
+    rest.is_some() && matches!(content_type.get(CONTENT_TYPE.len()), None | Some(b'+' | b';'))
+}
+
 /// Why bytes are no messages. Nothing that comes after it is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Compressed, which nobody was asked to do.
-    #[error("the message is compressed")]
-    Compressed,
     /// The first byte is neither 0 nor 1.
     #[error("this is no gRPC message")]
     NoMessage,
@@ -42,50 +49,46 @@ pub enum Error {
     Cut,
 }
 
-/// What stands before a message of `length` bytes, uncompressed.
-///
-/// # Errors
-/// When it does not fit the four bytes of a length.
-pub fn header(length: usize) -> Result<[u8; HEADER], Error> {
-    let length = u32::try_from(length).map_err(|_| Error::TooLong { limit: u32::MAX as usize })?;
-    let [a, b, c, d] = length.to_be_bytes();
-    Ok([0, a, b, c, d])
-}
-
-/// Finds the messages in a stream of reads. Keeps at most one, of at most the limit.
+/// Follows the messages in a stream of reads. Keeps none of them.
 #[derive(Debug)]
-pub struct Messages {
+pub struct Frames {
     limit: usize,
-    /// Header and message, as far as they have come.
-    held: Vec<u8>,
+    header: [u8; HEADER],
+    /// Bytes of the header that are here.
+    have: usize,
+    /// Bytes of the message that are still to come, once its header is here.
+    left: usize,
     failed: Option<Error>,
 }
 
-impl Default for Messages {
-    fn default() -> Self {
-        Self::with_limit(MAX_MESSAGE)
-    }
-}
-
-impl Messages {
+impl Frames {
     /// For messages of at most `limit` bytes.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
-        Self { limit, held: Vec::new(), failed: None }
+        Self { limit, header: [0; HEADER], have: 0, left: 0, failed: None }
     }
 
-    /// Takes in one read and reports each message that ends in it. One that lies wholly in the read is not copied.
+    /// Takes in one read.
     ///
     /// # Errors
     /// When these are no messages, or one is too long: as soon as its header says so. The same again from then on.
-    pub fn feed(&mut self, read: &[u8], mut on_message: impl FnMut(&[u8])) -> Result<(), Error> {
-        match self.failed {
-            Some(error) => Err(error),
-            None => self.take(read, &mut on_message).inspect_err(|error| {
-                self.failed = Some(*error);
-                self.held = Vec::new();
-            }),
+    pub fn feed(&mut self, mut read: &[u8]) -> Result<(), Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
         }
+        while !read.is_empty() {
+            if self.left > 0 {
+                let part = self.left.min(read.len());
+                self.left -= part;
+                read = &read[part..];
+                continue;
+            }
+            self.header[self.have] = read[0];
+            self.have += 1;
+            read = &read[1..];
+            self.check_header().inspect_err(|error| self.failed = Some(*error))?;
+        }
+        Ok(())
     }
 
     /// The body has ended.
@@ -95,53 +98,56 @@ impl Messages {
     pub fn end(&self) -> Result<(), Error> {
         match self.failed {
             Some(error) => Err(error),
-            None if self.held.is_empty() => Ok(()),
+            None if self.left == 0 && self.have == 0 => Ok(()),
             None => Err(Error::Cut),
         }
     }
 
-    fn take(&mut self, read: &[u8], on_message: &mut impl FnMut(&[u8])) -> Result<(), Error> {
-        let mut rest = read;
-        while !self.held.is_empty() {
-            let wanted = match self.length(&self.held)? {
-                Some(length) => HEADER + length,
-                None => HEADER,
-            };
-            let missing = wanted - self.held.len();
-            let (part, behind) = rest.split_at(missing.min(rest.len()));
-            self.held.extend_from_slice(part);
-            rest = behind;
-            if part.len() < missing {
-                return Ok(());
-            }
-            if let Some(length) = self.length(&self.held)?
-                && self.held.len() == HEADER + length
-            {
-                on_message(&self.held[HEADER..]);
-                self.held.clear();
-            }
+    fn check_header(&mut self) -> Result<(), Error> {
+        let [compressed, a, b, c, d] = self.header;
+        if compressed > 1 {
+            return Err(Error::NoMessage);
         }
-        while let Some(length) = self.length(rest)?
-            && rest.len() >= HEADER + length
-        {
-            on_message(&rest[HEADER..HEADER + length]);
-            rest = &rest[HEADER + length..];
+        if self.have < HEADER {
+            return Ok(());
         }
-        self.held.extend_from_slice(rest);
-        Ok(())
+        self.have = 0;
+        self.left = u32::from_be_bytes([a, b, c, d]) as usize;
+        if self.left > self.limit { Err(Error::TooLong { limit: self.limit }) } else { Ok(()) }
     }
+}
 
-    /// The length of the message whose frame begins here; `None` when its header is not all there.
-    fn length(&self, frame: &[u8]) -> Result<Option<usize>, Error> {
-        match frame.first() {
-            Some(0) | None => {}
-            Some(1) => return Err(Error::Compressed),
-            Some(_) => return Err(Error::NoMessage),
-        }
-        let Some(&[_, a, b, c, d]) = frame.first_chunk::<HEADER>() else { return Ok(None) };
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if length > self.limit { Err(Error::TooLong { limit: self.limit }) } else { Ok(Some(length)) }
+/// How long the client will wait, as `grpc-timeout` says it: at most eight digits and a unit. `None` when it is nothing of
+/// that kind.
+#[must_use]
+pub fn read_timeout(value: &HeaderValue) -> Option<Duration> {
+    let text = value.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if !(1..=8).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
     }
+    let count: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(count * 3_600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    })
+}
+
+/// The value of `grpc-timeout` that says `wait`, or a little less where eight digits do not say it exactly.
+#[must_use]
+pub fn write_timeout(wait: Duration) -> HeaderValue {
+    const MOST: u128 = 99_999_999;
+    let (count, unit) = match (wait.as_micros(), wait.as_millis()) {
+        (micros, _) if micros <= MOST => (micros, 'u'),
+        (_, millis) if millis <= MOST => (millis, 'm'),
+        _ => (u128::from(wait.as_secs()).min(MOST), 'S'),
+    };
+    HeaderValue::try_from(format!("{count}{unit}")).unwrap_or_else(|_| HeaderValue::from_static("1S"))
 }
 
 /// How a call ended.
@@ -184,6 +190,12 @@ impl Status {
         let code = code.filter(|code| (*code as usize) < CODES.len()).unwrap_or(2);
         let message = trailers.get("grpc-message").map(|text| decode(text.as_bytes())).unwrap_or_default();
         Some(Self { code, message })
+    }
+
+    /// The code with this name.
+    #[must_use]
+    pub fn code_of(name: &str) -> Option<u32> {
+        CODES.iter().position(|(known, _)| *known == name).map(|code| code as u32)
     }
 
     /// The code's name.
@@ -247,22 +259,19 @@ mod tests {
     use super::*;
 
     fn frame(message: &[u8]) -> Vec<u8> {
-        [&header(message.len()).unwrap()[..], message].concat()
+        [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat()
     }
 
-    fn messages(limit: usize, chunks: &[&[u8]]) -> (Vec<Vec<u8>>, Result<(), Error>) {
-        let mut reader = Messages::with_limit(limit);
-        let mut found = Vec::new();
+    fn followed(limit: usize, chunks: &[&[u8]]) -> Result<(), Error> {
+        let mut frames = Frames::with_limit(limit);
         for chunk in chunks {
-            if let Err(error) = reader.feed(chunk, |message| found.push(message.to_vec())) {
-                assert_eq!(reader.feed(&frame(b"x"), |_| panic!("it has failed")), Err(error));
-                assert_eq!(reader.end(), Err(error));
-                return (found, Err(error));
+            if let Err(error) = frames.feed(chunk) {
+                assert_eq!(frames.feed(&frame(b"x")), Err(error));
+                assert_eq!(frames.end(), Err(error));
+                return Err(error);
             }
-            assert!(reader.held.len() <= HEADER + limit);
         }
-        let end = reader.end();
-        (found, end)
+        frames.end()
     }
 
     fn status(code: &str, message: &str) -> Option<Status> {
@@ -273,27 +282,56 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_wherever_reads_cut_them() {
+    fn messages_are_followed_wherever_reads_cut_them() {
         let body = [frame(b"one"), frame(b""), frame(b"three")].concat();
         for size in 1..=body.len() {
             let chunks: Vec<&[u8]> = body.chunks(size).collect();
-            let (found, end) = messages(100, &chunks);
-            assert_eq!((found, end), (vec![b"one".to_vec(), Vec::new(), b"three".to_vec()], Ok(())));
+            assert_eq!(followed(100, &chunks), Ok(()));
         }
-        assert_eq!(messages(100, &[&body[..body.len() - 1]]).1, Err(Error::Cut));
-        assert_eq!(messages(100, &[&body[..2]]).1, Err(Error::Cut));
-        assert_eq!(messages(100, &[]), (Vec::new(), Ok(())));
+        assert_eq!(followed(100, &[&body[..body.len() - 1]]), Err(Error::Cut));
+        assert_eq!(followed(100, &[&body[..2]]), Err(Error::Cut));
+        assert_eq!(followed(100, &[]), Ok(()));
+        assert_eq!(followed(100, &[b"\x01\0\0\0\x01z"]), Ok(()), "compressed: between client and service");
     }
 
     #[test]
-    fn what_is_compressed_too_long_or_no_message_is_refused_at_its_header() {
-        assert_eq!(messages(100, &[b"\x01"]).1, Err(Error::Compressed));
-        assert_eq!(messages(100, &[b"HTTP/1.1"]).1, Err(Error::NoMessage));
-        assert_eq!(messages(3, &[&frame(b"abc")]).1, Ok(()));
-        assert_eq!(messages(3, &[&frame(b"abcd")]).1, Err(Error::TooLong { limit: 3 }));
-        assert_eq!(messages(3, &[b"\0\xff", b"\xff\xff\xff"]).1, Err(Error::TooLong { limit: 3 }));
-        let (found, end) = messages(3, &[&[frame(b"a"), frame(b"abcd")].concat()]);
-        assert_eq!((found, end), (vec![b"a".to_vec()], Err(Error::TooLong { limit: 3 })));
+    fn what_is_too_long_or_no_message_is_refused_at_its_header() {
+        assert_eq!(followed(100, &[b"HTTP/1.1"]), Err(Error::NoMessage));
+        assert_eq!(followed(3, &[&frame(b"abc")]), Ok(()));
+        assert_eq!(followed(3, &[&frame(b"abcd")[..5]]), Err(Error::TooLong { limit: 3 }));
+        assert_eq!(followed(3, &[b"\0\xff", b"\xff\xff\xff"]), Err(Error::TooLong { limit: 3 }));
+        assert_eq!(followed(3, &[&[frame(b"a"), frame(b"abcd")].concat()]), Err(Error::TooLong { limit: 3 }));
+    }
+
+    #[test]
+    fn a_call_is_known_by_its_media_type() {
+        for call in ["application/grpc", "application/grpc+proto", "Application/gRPC;charset=utf-8"] {
+            assert!(is_call(call.as_bytes()), "{call}");
+        }
+        for other in
+            ["", "application/json", "application/grpc-web", "application/grpcx", "text/application/grpc"]
+        {
+            assert!(!is_call(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_read_in_every_unit() {
+        let read = |text: &str| read_timeout(&HeaderValue::from_str(text).unwrap());
+        for (text, nanos) in [
+            ("1H", 3_600_000_000_000),
+            ("2M", 120_000_000_000),
+            ("3S", 3_000_000_000),
+            ("4m", 4_000_000),
+            ("5u", 5_000),
+            ("6n", 6),
+        ] {
+            assert_eq!(read(text), Some(Duration::from_nanos(nanos)), "{text}");
+        }
+        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3_600)));
+        for bad in ["", "S", "1", "1s", "-1S", "123456789S", "1.5S", " 1S"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
     }
 
     #[test]
@@ -336,8 +374,14 @@ mod tests {
         #[test]
         fn noise_is_read_alike_in_any_chunks(noise in prop::collection::vec(prop::sample::select(&[0_u8, 0, 0, 1, 3, 200][..]), 0..60), size in 1_usize..9) {
             let chunks: Vec<&[u8]> = noise.chunks(size).collect();
-            let (whole, pieces) = (messages(4, &[&noise]), messages(4, &chunks));
-            prop_assert_eq!(whole, pieces);
+            prop_assert_eq!(followed(4, &[&noise]), followed(4, &chunks));
+        }
+
+        #[test]
+        fn a_timeout_that_is_written_is_read_and_never_longer(micros in any::<u64>()) {
+            let wait = Duration::from_micros(micros % 10_000_000_000_000);
+            let read = read_timeout(&write_timeout(wait)).unwrap();
+            prop_assert!(read <= wait && wait - read <= wait / 10_000, "{wait:?} {read:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of no protocol that Penstock knows: any path and method, for any HTTP service that a route leads to.
+//! Calls of no protocol that Penstock knows: any path and method, for any HTTP or gRPC service that a route leads to.
 //!
 //! ```text
 //! head → decide → body → dispatch ─┬─▶ outgoing   method, path and bytes as they came, or as the backend's adapter says
@@ -6,8 +6,11 @@
 //!                                                 own as the service words them
 //! ```
 //!
+//! Of gRPC (`grpc`) the body goes on while it comes, over HTTP/2, and the status in the trailers says how it went.
+//!
 //! Everything else is the same as for conversations: rules, scores, attempts, breakers, timers, records.
 
+pub(crate) mod grpc;
 mod outgoing;
 mod receive;
 
@@ -18,6 +21,7 @@ use penstock_model::vendor::Call;
 
 pub(crate) use outgoing::{Generic, outgoing};
 
+use crate::api::Api;
 use crate::ask::Ask;
 use crate::body;
 use crate::dispatch::dispatch;
@@ -28,10 +32,14 @@ use crate::ticket::Ticket;
 /// Answers a call.
 pub(crate) async fn serve(
     ticket: &mut Ticket,
+    api: &Api<'_>,
     head: &Parts,
     incoming: Incoming,
 ) -> Result<Answered, Refusal> {
     decide(ticket, head)?;
+    if *api == Api::Grpc {
+        return grpc::serve(ticket, head, incoming).await;
+    }
     let body = body::read(incoming, &head.headers, ticket.table.policy().body_limit).await?;
     ticket.request.bytes_in = body.len() as u64;
     let ask = Ask::generic(Call::Http, head, &body);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
-use http::uri::PathAndQuery;
+use http::uri::{PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use penstock_model::adapter::{Adapter, Client, Unfit};
 use penstock_model::vendor::{Call, Wire};
@@ -11,10 +11,11 @@ use penstock_providers::exchange::{Dropped, Field, Unwritable};
 use penstock_providers::headers::generic_request_headers;
 use penstock_providers::splice::SplicedBody;
 
-use super::is_plain;
+use super::{is_plain, is_repeatable};
 use crate::ask::Ask;
 use crate::outgoing::Outgoing;
 use crate::table::Target;
+use crate::upstream::Upload;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -25,6 +26,8 @@ pub(crate) struct Generic {
     pub(super) method: Method,
     /// Is the body the adapter's, and thus JSON?
     body_is_ours: bool,
+    /// Of a gRPC call: what the client may still be sending.
+    pub(crate) upload: Option<Upload>,
 }
 
 /// Makes the request of `ask` for a generic service.
@@ -57,7 +60,12 @@ pub(crate) fn outgoing(ask: &Ask<'_>, target: &Target) -> Result<Outgoing, Unwri
         method: method.clone(),
         uri: uri.ok_or_else(|| unsupported("path", "it cannot be part of a URL".to_owned()))?,
         body: SplicedBody::whole(body.map_or_else(|| ask.body.clone(), Into::into)),
-        generic: Some(Generic { adapter: answer_adapter.cloned(), method: method.clone(), body_is_ours }),
+        generic: Some(Generic {
+            adapter: answer_adapter.cloned(),
+            method: method.clone(),
+            body_is_ours,
+            upload: ask.upload.clone(),
+        }),
         translation: None,
         hides_usage: false,
         dropped: Dropped::default(),
@@ -69,14 +77,30 @@ pub(super) fn client<'a>(ask: &'a Ask<'_>, target: &'a Target) -> Client<'a> {
     Client { body: ask.body, model: &target.state.model, headers: ask.headers }
 }
 
-/// The path behind the one of the backend's address.
+/// The path behind the one of the backend's address. HTTP/2 wants to know the rest as well.
 fn uri(target: &Target, path_and_query: &str) -> Option<Uri> {
-    let base = &target.upstream.address.path;
-    let path_and_query: PathAndQuery = format!("{base}{path_and_query}").try_into().ok()?;
-    is_plain(path_and_query.path()).then(|| Uri::from(path_and_query))
+    let address = &target.upstream.address;
+    let path_and_query: PathAndQuery = format!("{}{path_and_query}", address.path).try_into().ok()?;
+    if !is_plain(path_and_query.path()) {
+        return None;
+    }
+    if target.vendor.wire == Wire::Http {
+        return Some(Uri::from(path_and_query));
+    }
+    let scheme = if address.tls { Scheme::HTTPS } else { Scheme::HTTP };
+    let uri = Uri::builder().scheme(scheme).authority(address.authority.as_str());
+    uri.path_and_query(path_and_query).build().ok()
 }
 
 impl Generic {
+    /// May it be sent again when nobody knows what became of it?
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match &self.upload {
+            Some(upload) => upload.is_repeatable(),
+            None => is_repeatable(&self.method),
+        }
+    }
+
     /// The client's headers, as far as they are for the service.
     pub(crate) fn headers(&self, client: &HeaderMap) -> HeaderMap {
         let mut headers = generic_request_headers(client);

@@ -60,35 +60,50 @@ impl Connection {
             .await
         };
         let (head, body) = response.map_err(|error| error.into_error())?.into_parts();
-        Ok((Response::from_parts(head, ()), Exchange { connection: self, body }))
+        Ok((Response::from_parts(head, ()), Exchange { connection: Some(self), body }))
     }
 }
 
-/// A connection whose answer is being read. Dropping it closes the connection.
+/// An answer that is being read. Dropping it ends the exchange: by closing the connection or, where others share it, by
+/// resetting the stream.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    connection: Box<Connection>,
+    /// `None` when others share it: then it has a task of its own.
+    connection: Option<Box<Connection>>,
     body: Incoming,
 }
 
 impl Exchange {
+    /// Over a connection that drives itself.
+    pub(super) fn shared(body: Incoming) -> Self {
+        Self { connection: None, body }
+    }
+
     /// The next piece of the body.
     pub(crate) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(connection) = &mut self.connection else {
+            return Pin::new(&mut self.body).poll_frame(context);
+        };
         let mut quiet = Context::from_waker(Waker::noop());
         if let ready @ Poll::Ready(_) = Pin::new(&mut self.body).poll_frame(&mut quiet) {
             return ready;
         }
-        self.connection.drive(context);
+        connection.drive(context);
         Pin::new(&mut self.body).poll_frame(&mut quiet)
+    }
+
+    /// The next frame of the body.
+    pub(crate) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        poll_fn(|context| self.poll_frame(context)).await
     }
 
     /// The next data of the body; trailers are passed over.
     pub(crate) async fn data(&mut self) -> Option<Result<Bytes, hyper::Error>> {
         loop {
-            match poll_fn(|context| self.poll_frame(context)).await? {
+            match self.frame().await? {
                 Ok(frame) => {
                     if let Ok(data) = frame.into_data() {
                         return Some(Ok(data));
@@ -112,8 +127,9 @@ impl Exchange {
 
     /// Like [`Self::finish`], within a poll.
     pub(crate) fn finish_now(self, context: &mut Context<'_>) -> Option<Box<Connection>> {
-        let Self { mut connection, body } = self;
+        let Self { connection, body } = self;
         drop(body);
+        let mut connection = connection?;
         // Only now does the connection see that nobody reads the body any more, and becomes ready for the next request.
         let ended = connection.drive(context);
         connection.reused = true;

@@ -5,6 +5,7 @@
 mod cache;
 mod connections;
 mod generic;
+mod generic_grpc;
 mod hostile;
 mod lifecycle;
 mod requests;

@@ -1,6 +1,7 @@
 //! What the tests stand on: a proxy, services that send exact bytes, and a client that sees exact bytes.
 
 pub(crate) mod client;
+pub(crate) mod grpc;
 pub(crate) mod scripted;
 
 use std::net::SocketAddr;
