@@ -47,7 +47,7 @@ impl Connector {
         Self::trusting(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
     }
 
-    fn trusting(roots: RootCertStore) -> Result<Self, rustls::Error> {
+    pub(super) fn trusting(roots: RootCertStore) -> Result<Self, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?

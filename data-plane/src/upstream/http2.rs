@@ -90,3 +90,56 @@ pub(crate) async fn send_http2(
     let (head, body) = sender.try_send_request(request).await?.into_parts();
     Ok((Response::from_parts(head, ()), Exchange::shared(body)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+    use rustls::{RootCertStore, ServerConfig};
+    use tokio::net::TcpListener;
+    use tokio::task::LocalSet;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    /// What becomes of a connection to a service with TLS that offers these protocols; `true` when the service has it too.
+    async fn connected(offered: &[&[u8]]) -> io::Result<bool> {
+        let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = key.cert.der().clone();
+        let secret = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], secret)
+            .unwrap();
+        config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        let service = spawn_local(async move {
+            let (socket, _) = listener.accept().await.unwrap();
+            let Ok(stream) = acceptor.accept(socket).await else { return false };
+            h2::server::handshake(stream).await.is_ok()
+        });
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let connector = Connector::trusting(roots).unwrap();
+        let _sender = connect_http2(&connector, &Address::of(&address).unwrap()).await?;
+        Ok(service.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn over_tls_http2_is_spoken_where_the_service_says_so_and_nowhere_else() {
+        LocalSet::new()
+            .run_until(async {
+                assert!(connected(&[b"h2", b"http/1.1"]).await.unwrap());
+                assert!(connected(&[b"http/1.1"]).await.is_err());
+                let silent = connected(&[]).await.unwrap_err();
+                assert_eq!(silent.to_string(), "the service does not speak HTTP/2");
+            })
+            .await;
+    }
+}
