@@ -3,20 +3,17 @@
 use std::cell::OnceCell;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use penstock_model::vendor::{Call, Wire};
 use penstock_providers::exchange::{Field, Request};
 use penstock_providers::json::InvalidBody;
-use penstock_providers::openai::extra::{self, Form};
-use penstock_providers::openai::view;
+use penstock_providers::openai::extra::Form;
 use penstock_providers::view::View;
-use penstock_providers::{anthropic, gemini, responses};
+use penstock_request::{Api, Look, look};
 
 use crate::answer::protocol;
-use crate::api::Api;
 use crate::upstream::Upload;
 
 /// See the module's documentation.
@@ -45,32 +42,8 @@ impl<'a> Ask<'a> {
     /// # Errors
     /// When it is not what the protocol allows, as far as routing needs to know.
     pub(crate) fn read(api: &'a Api<'a>, head: &'a Parts, body: &'a Bytes) -> Result<Self, InvalidBody> {
-        let ask =
-            |call, wire, path_model, view| Self { wire, view, path_model, ..Self::generic(call, head, body) };
-        Ok(match api {
-            Api::Conversation { wire, model, stream } => {
-                let model = model.as_deref();
-                let view = conversation(*wire, body, model, *stream)?;
-                ask(wire.call(view.stream), Some(*wire), model, view)
-            }
-            Api::CountTokens { wire, model } => {
-                let call = if *wire == Wire::Gemini { Call::GeminiCountTokens } else { Call::CountTokens };
-                let model = model.as_deref();
-                ask(call, None, model, conversation(*wire, body, model, false)?)
-            }
-            Api::Other(call) => {
-                let content_type = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-                match view_of(*call, body) {
-                    Some(view) => ask(*call, None, None, view?),
-                    None => {
-                        let form = extra::form(body, content_type.unwrap_or_default())?;
-                        let ask = ask(*call, None, None, form.view.clone());
-                        Self { form: Some(form), ..ask }
-                    }
-                }
-            }
-            _ => ask(Call::ChatCompletions, Some(Wire::Openai), None, view::chat(body)?),
-        })
+        let Look { call, wire, path_model, view, form } = look(api, &head.headers, body)?;
+        Ok(Self { wire, path_model, view, form, ..Self::generic(call, head, body) })
     }
 
     /// A call of no protocol: nothing is known of its body.
@@ -97,32 +70,5 @@ impl<'a> Ask<'a> {
             protocol(wire).read_request(self.body, self.path_model, self.view.stream).map(Box::new)
         };
         self.request.get_or_init(read).as_ref().map(AsRef::as_ref)
-    }
-}
-
-/// The view of a call with a JSON body; `None` for those that take forms.
-fn view_of(call: Call, body: &[u8]) -> Option<Result<View<'_>, InvalidBody>> {
-    Some(match call {
-        Call::Completions => extra::completions(body),
-        Call::Embeddings => view::embeddings(body),
-        Call::Rerank => extra::rerank(body),
-        Call::Moderations => extra::moderations(body),
-        Call::ImagesGenerations => extra::images_generations(body),
-        Call::AudioSpeech => extra::audio_speech(body),
-        _ => return None,
-    })
-}
-
-fn conversation<'a>(
-    wire: Wire,
-    body: &'a [u8],
-    path_model: Option<&'a str>,
-    stream: bool,
-) -> Result<View<'a>, InvalidBody> {
-    match wire {
-        Wire::OpenaiResponses => responses::view(body),
-        Wire::Anthropic => anthropic::view(body),
-        Wire::Gemini => gemini::view(body, path_model.unwrap_or_default(), stream),
-        _ => view::chat(body),
     }
 }

@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use http::StatusCode;
+use penstock_decision::context::RequestContext;
 use penstock_decision::plan::Planned;
 use penstock_model::outcome::Outcome;
 use penstock_providers::openai::invoke;
+use penstock_request::{Api, with_view};
 use serde_json::{Map, Value, json};
 
 use crate::answer;
-use crate::api::Api;
 use crate::ask::Ask;
 use crate::attempt::Reply;
 use crate::choose::View;
@@ -37,10 +38,8 @@ pub(crate) async fn serve(
     let mut ask = Ask::read(&api, head, &chat).map_err(|_| Refusal::Internal)?;
     ask.path_and_query = api.label();
     let tokens = ask.view.estimated_prompt_tokens();
-    let mut context = context(ticket, head);
-    context.model = asked.model.as_deref().unwrap_or_default();
-    context.message_count = 1;
-    context.prompt_tokens = tokens;
+    let context = with_view(context(ticket, &Api::Invoke, head), &ask.view);
+    let context = RequestContext { model: asked.model.as_deref().unwrap_or_default(), ..context };
     ticket.request.asked_for(context.model);
     decide_for(ticket, Asked { context, capability, texts: &mut std::iter::once(asked.prompt.as_ref()) })?;
 

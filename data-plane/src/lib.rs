@@ -19,7 +19,6 @@
 mod access_log;
 mod admin;
 mod answer;
-mod api;
 mod ask;
 mod attempt;
 mod body;

@@ -17,9 +17,9 @@ use penstock_decision::context::RequestContext;
 use penstock_decision::{Undecided, decide};
 use penstock_model::policy::CapabilityId;
 use penstock_model::vendor::{Call as VendorCall, Wire};
+use penstock_request::{Api, Origin, with_view};
 
 use crate::answer::{self, AnswerBody};
-use crate::api::Api;
 use crate::ask::Ask;
 use crate::attempt::{Call, Flow, Reply};
 use crate::body;
@@ -196,16 +196,7 @@ async fn forward(
     let ask = Ask::read(api, head, body).map_err(Refusal::InvalidBody)?;
     let view = &ask.view;
     let tokens = view.estimated_prompt_tokens();
-    let mut context = context(ticket, head);
-    context.model = view.model.as_deref().unwrap_or_default();
-    context.stream = view.stream;
-    context.message_count = view.message_count as u32;
-    context.system_prompt = view.system_prompt;
-    context.prompt_tokens = tokens;
-    context.max_tokens = view.max_tokens.unwrap_or(0);
-    context.tools = view.tools as u32;
-    context.images = view.images;
-    context.user = view.user.as_deref().unwrap_or_default();
+    let context = with_view(context(ticket, api, head), view);
     ticket.request.asked_for(context.model);
     ticket.request.stream = view.stream;
     let texts: Vec<_> = view.last_user_texts().collect();
@@ -259,29 +250,19 @@ async fn look_up(ticket: &mut Ticket, api: &Api<'_>, call: &Call<'_>) -> Option<
 }
 
 /// What rules see of every call.
-pub(crate) fn context<'a>(ticket: &Ticket, head: &'a http::request::Parts) -> RequestContext<'a> {
-    let host = head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
-    RequestContext {
-        method: ticket.request.method,
-        path: ticket.request.path,
-        host: host.or(head.uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default(),
-        headers: &head.headers,
+pub(crate) fn context<'a>(
+    ticket: &Ticket,
+    api: &Api<'_>,
+    head: &'a http::request::Parts,
+) -> RequestContext<'a> {
+    let origin = Origin {
         client_ip: ticket.request.client,
-        protocol: ticket.request.protocol,
-        model: "",
-        stream: false,
-        message_count: 0,
-        system_prompt: false,
-        prompt_tokens: 0,
-        max_tokens: 0,
-        tools: 0,
-        images: false,
-        user: "",
         unix_seconds: (unix_ms(ticket.worker.shared.clock.wall(ticket.started)) / 1_000) as u64,
         zone: "",
         region: "",
         node: "",
-    }
+    };
+    penstock_request::context(api, head, &origin)
 }
 
 /// Route, capability, pool.

@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("penstock-sim", &[]),
     ("penstock-decision", &["penstock-model", "penstock-stats"]),
     ("penstock-providers", &["penstock-model"]),
+    ("penstock-request", &["penstock-model", "penstock-decision", "penstock-providers"]),
     (
         "penstock-data-plane",
         &[
@@ -23,13 +24,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "penstock-model",
             "penstock-decision",
             "penstock-providers",
+            "penstock-request",
             "penstock-stats",
             "penstock-telemetry",
         ],
     ),
     (
         "penstock-control-plane",
-        &["penstock-proto", "penstock-model", "penstock-decision", "penstock-stats", "penstock-telemetry"],
+        &[
+            "penstock-proto",
+            "penstock-model",
+            "penstock-decision",
+            "penstock-providers",
+            "penstock-request",
+            "penstock-stats",
+            "penstock-telemetry",
+        ],
     ),
     (
         "penstock",
@@ -66,7 +76,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const TESTS_MAY_USE: &str = "penstock-sim";
 
 /// Crates that compute and do nothing else. Time and randomness are their arguments.
-const PURE: &[&str] = &["penstock-model", "penstock-decision", "penstock-stats", "penstock-providers"];
+const PURE: &[&str] =
+    &["penstock-model", "penstock-decision", "penstock-request", "penstock-stats", "penstock-providers"];
 
 /// What a pure crate must not even bring along: runtimes, networks, telemetry pipelines.
 const IMPURE: &[&str] =

@@ -18,10 +18,10 @@ use http::Method;
 use http::request::Parts;
 use hyper::body::Incoming;
 use penstock_model::vendor::Call;
+use penstock_request::{Api, is_plain};
 
 pub(crate) use outgoing::{Generic, outgoing};
 
-use crate::api::Api;
 use crate::ask::Ask;
 use crate::body;
 use crate::dispatch::dispatch;
@@ -36,7 +36,7 @@ pub(crate) async fn serve(
     head: &Parts,
     incoming: Incoming,
 ) -> Result<Answered, Refusal> {
-    decide(ticket, head)?;
+    decide(ticket, api, head)?;
     if *api == Api::Grpc {
         return grpc::serve(ticket, head, incoming).await;
     }
@@ -49,13 +49,11 @@ pub(crate) async fn serve(
 }
 
 /// Route and pool. To a client, a path that leads to no such service is as good as none.
-fn decide(ticket: &mut Ticket, head: &Parts) -> Result<(), Refusal> {
+fn decide(ticket: &mut Ticket, api: &Api<'_>, head: &Parts) -> Result<(), Refusal> {
     if !is_plain(head.uri.path()) {
         return Err(Refusal::UnknownPath);
     }
-    let mut context = context(ticket, head);
-    context.method = head.method.as_str();
-    context.path = head.uri.path();
+    let context = context(ticket, api, head);
     let asked = Asked { context, capability: None, texts: &mut std::iter::empty() };
     decide_for(ticket, asked).map_err(|refusal| match refusal {
         Refusal::NoRoute => Refusal::UnknownPath,
@@ -68,23 +66,6 @@ fn decide(ticket: &mut Ticket, head: &Parts) -> Result<(), Refusal> {
     }
     ticket.decided = None;
     Err(Refusal::UnknownPath)
-}
-
-/// Does the path lead where it seems to? Rules see it as it is, while a service would resolve `..`, and be called where
-/// no rule allows it. Clients resolve such segments before they ask (RFC 3986 section 5.2.4).
-fn is_plain(path: &str) -> bool {
-    let is_dots = |segment: &str| {
-        let segment = segment.replace("%2e", ".").replace("%2E", ".");
-        segment == "." || segment == ".."
-    };
-    // Some services take an encoded or a backward slash for one as well.
-    let path = path
-        .replace("%2f", "/")
-        .replace("%2F", "/")
-        .replace("%5c", "/")
-        .replace("%5C", "/")
-        .replace('\\', "/");
-    path.starts_with('/') && !path.split('/').any(is_dots)
 }
 
 /// May a request with this method be sent again when nobody knows what became of it? Those that RFC 9110 section 9.2.2 calls
@@ -111,27 +92,6 @@ pub(crate) fn method_name(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_that_a_service_would_resolve_elsewhere_is_none() {
-        for good in ["/", "/risk/score", "/v2/models/m/infer", "/a..b/.c", "/a//b/", "/%20/..."] {
-            assert!(is_plain(good), "{good}");
-        }
-        for bad in [
-            "",
-            "*",
-            "/..",
-            "/risk/../admin",
-            "/risk/./x",
-            "/%2e%2E/x",
-            "/a/.%2e",
-            "/a%2f..%2fb",
-            "/a\\..\\b",
-            "/a%5C..%5cb",
-        ] {
-            assert!(!is_plain(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn what_may_do_harm_when_done_twice_is_not_repeated() {

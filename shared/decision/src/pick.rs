@@ -15,7 +15,11 @@
 //! yet, when the load of the better one is bad (J > 2). It costs the bound exactly then, and only towards candidates
 //! whose own load is lower.
 
+mod odds;
+
 use crate::plan::Planned;
+
+pub use odds::{Odds, odds};
 
 /// Candidates beyond this many are not seen.
 pub const MAX_CANDIDATES: usize = 128;
@@ -156,38 +160,104 @@ pub fn pick(
     local: &impl LocalView,
     mut chance: impl FnMut() -> f64,
 ) -> Option<Pick> {
-    let field = Field::new(question, local);
-    let fresh = |mask: Mask| mask.without(question.tried);
-    let usable = fresh(field.usable);
-
-    // Only a first attempt probes: it has a retry left.
-    let probing = fresh(field.probing);
-    let in_turn = question.tried.is_empty() && !probing.is_empty() && chance() < PROBE_SHARE;
-    if in_turn || (usable.is_empty() && !probing.is_empty()) {
-        let nth = (chance() * probing.len() as f64) as usize;
-        let index = probing.iter().nth(nth.min(probing.len() - 1))?;
+    let urn = Urn::new(question, local);
+    let in_turn = match urn.probe_share {
+        0.0 => false,
+        1.0 => true,
+        share => chance() < share,
+    };
+    if in_turn {
+        let nth = (chance() * urn.probing.len() as f64) as usize;
+        let index = urn.probing.iter().nth(nth.min(urn.probing.len() - 1))?;
         return Some(Pick { index, draws: [None; 3], probe: true, panic: false });
     }
+    let (index, draws) = urn.choose(&mut chance)?;
+    Some(Pick { index, draws, probe: urn.field.half_open.contains(index), panic: urn.panic })
+}
 
-    let everyone = field.usable.union(field.probing).union(field.ejected);
-    let panic = field.usable.is_empty() || field.ejected_share > question.max_ejected;
-    let candidates = match (panic, usable.is_empty()) {
-        (false, false) => usable,
-        (false, true) => field.usable,
-        (true, _) if fresh(everyone).is_empty() => everyone,
-        (true, _) => fresh(everyone),
-    };
-    let weight = |index: usize| {
-        let planned = &question.plan[index];
-        let caution = if panic { planned.success.max(LEAST_SUCCESS) } else { 1.0 };
-        planned.weight * field.ramp(index, local) * caution
-    };
-    choose(question, local, candidates, weight, &mut chance).map(|(index, draws)| Pick {
-        index,
-        draws,
-        probe: field.half_open.contains(index),
-        panic,
-    })
+/// A pool as one request meets it: who can be drawn, and by what weights.
+struct Urn<'a, L> {
+    question: &'a Question<'a>,
+    local: &'a L,
+    field: Field,
+    candidates: Mask,
+    /// Half-open ones whose turn may be now.
+    probing: Mask,
+    /// How likely it is the turn of one of them.
+    probe_share: f64,
+    panic: bool,
+    /// Σ w·C over the candidates.
+    planned_work: f64,
+}
+
+impl<'a, L: LocalView> Urn<'a, L> {
+    fn new(question: &'a Question<'a>, local: &'a L) -> Self {
+        let field = Field::new(question, local);
+        let fresh = |mask: Mask| mask.without(question.tried);
+        let (usable, probing) = (fresh(field.usable), fresh(field.probing));
+        let probe_share = match (probing.is_empty(), usable.is_empty()) {
+            (true, _) => 0.0,
+            (false, true) => 1.0,
+            // Only a first attempt probes: it has a retry left.
+            (false, false) if question.tried.is_empty() => PROBE_SHARE,
+            (false, false) => 0.0,
+        };
+        let everyone = field.usable.union(field.probing).union(field.ejected);
+        let panic = field.usable.is_empty() || field.ejected_share > question.max_ejected;
+        let candidates = match (panic, usable.is_empty()) {
+            (false, false) => usable,
+            (false, true) => field.usable,
+            (true, _) if fresh(everyone).is_empty() => everyone,
+            (true, _) => fresh(everyone),
+        };
+        let mut urn =
+            Self { question, local, field, candidates, probing, probe_share, panic, planned_work: 0.0 };
+        urn.planned_work = candidates.iter().map(|index| urn.weight(index) * question.plan[index].cost).sum();
+        urn
+    }
+
+    fn weight(&self, index: usize) -> f64 {
+        let planned = &self.question.plan[index];
+        let caution = if self.panic { planned.success.max(LEAST_SUCCESS) } else { 1.0 };
+        planned.weight * self.field.ramp(index, self.local) * caution
+    }
+
+    /// J.
+    fn load(&self, index: usize) -> f64 {
+        let signal = self.local.signal(index);
+        let share = self.weight(index) * self.question.plan[index].cost / self.planned_work;
+        let planned = f64::from(self.question.in_flight) * if share.is_finite() { share } else { 0.0 };
+        (f64::from(signal.in_flight) + 1.0) / (planned + 1.0) * signal.cost_ratio
+    }
+
+    fn draw(&self, from: Mask, chance: f64) -> Option<Draw> {
+        draw(from, &|index| self.weight(index), chance).map(|index| Draw { index, load: self.load(index) })
+    }
+
+    /// Draws two of the candidates, or three, and takes the best.
+    fn choose(&self, chance: &mut impl FnMut() -> f64) -> Option<(usize, [Option<Draw>; 3])> {
+        let first = self.draw(self.candidates, chance())?;
+        let mut draws = [Some(first), None, None];
+        if self.candidates.len() == 1 {
+            return Some((first.index, draws));
+        }
+        let second = self.draw(self.candidates, chance())?;
+        draws[1] = Some(second);
+        let mut best = better(first, second);
+        if best.load > BAD_LOAD {
+            let mut drawn = Mask::default();
+            drawn.insert(first.index);
+            drawn.insert(second.index);
+            draws[2] = self.draw(self.candidates.without(drawn), chance());
+            best = draws[2].map_or(best, |third| better(best, third));
+        }
+        Some((best.index, draws))
+    }
+}
+
+/// The later of two draws, if it is better by the margin.
+fn better(best: Draw, other: Draw) -> Draw {
+    if MARGIN * other.load < best.load { other } else { best }
 }
 
 /// The candidates sorted by how they stand.
@@ -244,49 +314,6 @@ impl Field {
             _ => 1.0,
         }
     }
-}
-
-/// Draws two of `candidates`, or three, and takes the best.
-fn choose(
-    question: &Question<'_>,
-    local: &impl LocalView,
-    candidates: Mask,
-    weight: impl Fn(usize) -> f64,
-    chance: &mut impl FnMut() -> f64,
-) -> Option<(usize, [Option<Draw>; 3])> {
-    let planned_work: f64 = candidates.iter().map(|index| weight(index) * question.plan[index].cost).sum();
-    let load = |index: usize| {
-        let signal = local.signal(index);
-        let share = weight(index) * question.plan[index].cost / planned_work;
-        let planned = f64::from(question.in_flight) * if share.is_finite() { share } else { 0.0 };
-        (f64::from(signal.in_flight) + 1.0) / (planned + 1.0) * signal.cost_ratio
-    };
-    let mut draw = |from: Mask| draw(from, &weight, chance()).map(|index| Draw { index, load: load(index) });
-
-    let first = draw(candidates)?;
-    let mut draws = [Some(first), None, None];
-    let mut best = first;
-    let consider = |best: &mut Draw, other: Draw| {
-        if MARGIN * other.load < best.load {
-            *best = other;
-        }
-    };
-    if candidates.len() == 1 {
-        return Some((first.index, draws));
-    }
-    let second = draw(candidates)?;
-    draws[1] = Some(second);
-    consider(&mut best, second);
-    if best.load > BAD_LOAD {
-        let mut drawn = Mask::default();
-        drawn.insert(first.index);
-        drawn.insert(second.index);
-        draws[2] = draw(candidates.without(drawn));
-        if let Some(third) = draws[2] {
-            consider(&mut best, third);
-        }
-    }
-    Some((best.index, draws))
 }
 
 /// One of `from`, by weight; by equal weights when there are none.

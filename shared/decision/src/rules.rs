@@ -1,11 +1,15 @@
 //! Which route a request takes: the first whose matchers and condition all hold.
 
+mod why;
+
 use std::sync::Arc;
 
 use cel::{Context, Env, ExecutionError, Value};
-use penstock_model::policy::{Condition, Pattern, Policy, Route, RouteId};
+use penstock_model::policy::{Condition, Policy, Route, RouteId};
 
 use crate::context::{RequestContext, Variables};
+
+pub use why::{Miss, Missed};
 
 /// The rule engine. One per process is enough: it holds CEL's standard library, which takes 70 µs to set up.
 pub struct Rules {
@@ -80,16 +84,7 @@ impl Rules {
 }
 
 fn matchers_hold(route: &Route, request: &RequestContext<'_>) -> bool {
-    let any = |patterns: &[Pattern], value: &str| {
-        patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(value))
-    };
-    route.stream.is_none_or(|stream| stream == request.stream)
-        && any(&route.paths, request.path)
-        && any(&route.models, request.model)
-        && route
-            .headers
-            .iter()
-            .all(|(name, pattern)| request.header(name).is_some_and(|value| pattern.matches(value)))
+    why::unmet(route, request).is_none()
 }
 
 #[cfg(test)]

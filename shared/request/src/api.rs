@@ -10,17 +10,37 @@ use penstock_providers::grpc;
 
 /// What a client wants of us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Api<'a> {
+pub enum Api<'a> {
     /// A conversation, in the protocol of `wire`. Where the path says the model and whether to stream, it is here.
-    Conversation { wire: Wire, model: Option<Cow<'a, str>>, stream: bool },
+    Conversation {
+        /// Which protocol.
+        wire: Wire,
+        /// The model that the path names.
+        model: Option<Cow<'a, str>>,
+        /// Does the path ask for a stream?
+        stream: bool,
+    },
     /// How many tokens a conversation has.
-    CountTokens { wire: Wire, model: Option<Cow<'a, str>> },
+    CountTokens {
+        /// In which protocol.
+        wire: Wire,
+        /// The model that the path names.
+        model: Option<Cow<'a, str>>,
+    },
     /// A call that only services of its own shape can take.
     Other(Call),
     /// The models.
-    Models { wire: Wire },
+    Models {
+        /// In which protocol, by the path.
+        wire: Wire,
+    },
     /// One model.
-    Model { wire: Wire, id: Cow<'a, str> },
+    Model {
+        /// In which protocol, by the path.
+        wire: Wire,
+        /// Its name.
+        id: Cow<'a, str>,
+    },
     /// Our own simple call.
     Invoke,
     /// Are we alive?
@@ -33,7 +53,8 @@ pub(crate) enum Api<'a> {
 
 impl<'a> Api<'a> {
     /// Reads a path, without its query.
-    pub(crate) fn of(path: &'a str) -> Self {
+    #[must_use]
+    pub fn of(path: &'a str) -> Self {
         let talk = |wire| Self::Conversation { wire, model: None, stream: false };
         match path {
             "/v1/chat/completions" => talk(Wire::Openai),
@@ -59,7 +80,8 @@ impl<'a> Api<'a> {
     }
 
     /// Reads the head of a request.
-    pub(crate) fn of_request(head: &'a Parts) -> Self {
+    #[must_use]
+    pub fn of_request(head: &'a Parts) -> Self {
         let media_type = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         match Self::of(head.uri.path()) {
             // gRPC ends with trailers, for which there is no place in HTTP/1.1 as clients and proxies know it.
@@ -94,12 +116,14 @@ impl<'a> Api<'a> {
     }
 
     /// Is it a call of no protocol?
-    pub(crate) fn is_generic(&self) -> bool {
+    #[must_use]
+    pub fn is_generic(&self) -> bool {
         matches!(self, Self::Generic | Self::Grpc)
     }
 
     /// The protocol in which errors are told.
-    pub(crate) fn wire(&self) -> Wire {
+    #[must_use]
+    pub fn wire(&self) -> Wire {
         match self {
             Self::Conversation { wire, .. }
             | Self::CountTokens { wire, .. }
@@ -111,7 +135,8 @@ impl<'a> Api<'a> {
     }
 
     /// The path as labels and logs have it: one of a few.
-    pub(crate) fn label(&self) -> &'static str {
+    #[must_use]
+    pub fn label(&self) -> &'static str {
         match self {
             Self::Conversation { wire: Wire::Openai, .. } => "/v1/chat/completions",
             Self::Conversation { wire: Wire::OpenaiResponses, .. } => "/v1/responses",
@@ -131,7 +156,8 @@ impl<'a> Api<'a> {
     }
 
     /// The protocol as rules, logs and records name it.
-    pub(crate) fn protocol(&self) -> &'static str {
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
         match self {
             Self::Conversation { wire, .. } | Self::CountTokens { wire, .. } => match wire {
                 Wire::OpenaiResponses => "openai-responses",
@@ -148,7 +174,8 @@ impl<'a> Api<'a> {
     }
 
     /// What OpenTelemetry's conventions call the operation (`gen_ai.operation.name`).
-    pub(crate) fn operation(&self) -> &'static str {
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
         match self {
             Self::Conversation { wire: Wire::Gemini, .. } => "generate_content",
             Self::Generic | Self::Grpc => "generic",
@@ -160,7 +187,8 @@ impl<'a> Api<'a> {
     }
 
     /// The one method that it takes; `None` for any.
-    pub(crate) fn method(&self) -> Option<Method> {
+    #[must_use]
+    pub fn method(&self) -> Option<Method> {
         match self {
             Self::Models { .. } | Self::Model { .. } | Self::Health => Some(Method::GET),
             Self::Generic => None,
@@ -184,6 +212,24 @@ fn other(call: Call) -> (&'static str, &'static str, &'static str) {
         Call::AudioTranslations => ("/v1/audio/translations", "openai-audio", "transcription"),
         _ => ("other", "http", "chat"),
     }
+}
+
+/// Does the path lead where it seems to? Rules see it as it is, while a service would resolve `..`, and be called where
+/// no rule allows it. Clients resolve such segments before they ask (RFC 3986 section 5.2.4).
+#[must_use]
+pub fn is_plain(path: &str) -> bool {
+    let is_dots = |segment: &str| {
+        let segment = segment.replace("%2e", ".").replace("%2E", ".");
+        segment == "." || segment == ".."
+    };
+    // Some services take an encoded or a backward slash for one as well.
+    let path = path
+        .replace("%2f", "/")
+        .replace("%2F", "/")
+        .replace("%5c", "/")
+        .replace("%5C", "/")
+        .replace('\\', "/");
+    path.starts_with('/') && !path.split('/').any(is_dots)
 }
 
 /// `%3A` to `:`; what is no such escape, or gives no UTF-8, stays.
@@ -265,6 +311,27 @@ mod tests {
         {
             let protocol = api.protocol();
             assert!(known.contains(&protocol), "{protocol}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_a_service_would_resolve_elsewhere_is_none() {
+        for good in ["/", "/risk/score", "/v2/models/m/infer", "/a..b/.c", "/a//b/", "/%20/..."] {
+            assert!(is_plain(good), "{good}");
+        }
+        for bad in [
+            "",
+            "*",
+            "/..",
+            "/risk/../admin",
+            "/risk/./x",
+            "/%2e%2E/x",
+            "/a/.%2e",
+            "/a%2f..%2fb",
+            "/a\\..\\b",
+            "/a%5C..%5cb",
+        ] {
+            assert!(!is_plain(bad), "{bad}");
         }
     }
 
