@@ -147,6 +147,11 @@ impl Ticket {
         self.keeper = Some(keeper);
     }
 
+    /// The answer is not to be kept for others.
+    pub(crate) fn keep_nothing(&mut self) {
+        self.keeper = None;
+    }
+
     /// The answer begins.
     pub(crate) fn answer_begins(&mut self, headers: &HeaderMap) {
         if let Some(keeper) = &mut self.keeper {

@@ -275,6 +275,35 @@ async fn a_known_path_passes_to_a_generic_service_untouched() {
 }
 
 #[tokio::test]
+async fn what_passes_is_not_kept_for_others_and_what_an_adapter_writes_may_be() {
+    for (adapter, calls) in [(json!(null), 2), (json!({"response": {"choices": "${response.c}"}}), 1)] {
+        let script = Script::new([whole(200, "content-encoding: identity\r\n", r#"{"c":[]}"#)]);
+        let mut policy = risk(&[("own", script.listen().await)]);
+        policy["backends"]["own"]["capabilities"] = json!(["chat"]);
+        policy["backends"]["own"]["adapter"] = adapter;
+        policy["routes"] = json!([{"name": "all", "cache": {"ttl": "1h"}}]);
+        let proxy = Proxy::start(&policy).await;
+        let body = r#"{"model":"auto","temperature":0,"seed":1,"messages":[{"role":"user","content":"hi"}]}"#;
+        for _ in 0..2 {
+            assert_eq!(post(proxy.addr(), "/v1/chat/completions", body).await.status, 200);
+        }
+        assert_eq!(script.requests().len(), calls);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_too_large_to_be_reshaped_is_refused() {
+    let huge = format!(r#"{{"s":"{}"}}"#, "x".repeat(33 << 20));
+    let script = Script::new([whole(200, "", &huge)]);
+    let mut policy = risk(&[("a", script.listen().await)]);
+    policy["backends"]["a"]["adapter"] = json!({"response": {"s": "${response.s}"}});
+    policy["routes"][0]["retry"]["attempts"] = 1.into();
+    let proxy = Proxy::start(&policy).await;
+    let answer = post(proxy.addr(), "/risk/x", "{}").await;
+    assert_eq!((answer.status, answer.error_code().as_str()), (502, "upstream_invalid"));
+}
+
+#[tokio::test]
 async fn the_services_own_4xx_passes_unchanged_and_is_no_failure() {
     let (proxy, script) = before(whole(422, "x-reason: amount\r\n", "{\"why\": \"amount < 0\"}\n")).await;
     for _ in 0..8 {
