@@ -83,7 +83,7 @@ impl LocalView for Busy<'_> {
 }
 
 fn classify(criterion: &mut Criterion) {
-    let classifier = Classifier::new(&policy(penstock_model::DEMO_POLICY));
+    let classifier = Classifier::new(&policy(penstock_model::DEMO_POLICY), None);
     let english = "the quick brown fox jumps over the lazy dog and asks for a summary ".repeat(16);
     let chinese = "你好今天天气怎么样我们去公园散步吧".repeat(20);
     for (name, text) in [("english", &english[..1_024]), ("chinese", &chinese[..1_020])] {
@@ -125,7 +125,8 @@ fn picks(criterion: &mut Criterion) {
 
 fn whole(criterion: &mut Criterion) {
     let policy = policy(penstock_model::DEMO_POLICY);
-    let (rules, classifier, plans) = (Rules::default(), Classifier::new(&policy), Plans::new(&policy, None));
+    let (rules, classifier, plans) =
+        (Rules::default(), Classifier::new(&policy, None), Plans::new(&policy, None));
     let headers = HeaderMap::new();
     let request = request(&headers);
     let mut random = Pcg64Mcg::seed_from_u64(1);

@@ -1,26 +1,35 @@
-//! What a request needs, by the words in it.
+//! What a request needs, by what it says.
 //!
-//! All keywords of all capabilities are one Aho-Corasick automaton, so the time does not depend on how many there are.
-//! A keyword with a Latin letter at its edge ends there (`code` is not in `decode`); scripts that put no spaces between
-//! words, Chinese for one, match anywhere. The capability with the most different keywords wins; of several, the one
-//! with the longest; of several still, the first of the policy.
+//! ```text
+//! the last turn ─▶ keywords of one capability? ─────────────────────────────────────────▶ keyword
+//!                  keywords of several? ─▶ the model, if it knows them, chooses among them ▶ model
+//!                  no keywords? ─▶ the model, if it is sure enough ──────────────────────▶ model
+//!                  ─▶ the same with the first turn ─▶ the default
+//! ```
+//!
+//! Keywords are the operator's word, and come first. The model is trained from the policy's examples
+//! ([`crate::classifier`]); without one, the keywords and the default do.
 
-use std::borrow::Cow;
+mod explain;
+mod keywords;
+pub mod measure;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use penstock_model::Policy;
 use penstock_model::policy::CapabilityId;
 
-/// Bytes that are looked at. An instruction stands at the beginning or at the end of a long text.
-const HEAD_BYTES: usize = 3_072;
-const TAIL_BYTES: usize = 1_024;
+pub use explain::{Explanation, Gram, Guess};
+
+use crate::classifier::{Model, Probabilities};
+use keywords::{Hits, Keywords};
 
 /// What a request needs, and how that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Classification {
     /// What it needs.
     pub capability: CapabilityId,
-    /// 0..1. By keywords: the winner's share of all different keywords found. 1 when it was told, 0 when it was assumed.
+    /// 0..1: how likely that is right. 1 when it was told. By keywords: the winner's share of all different keywords
+    /// found, times the share of the policy's own examples that keywords got right. By the model: its probability. When
+    /// it was assumed: the model's probability for it, 0 without a model.
     pub confidence: f64,
     /// How it was found.
     pub source: CapabilitySource,
@@ -31,6 +40,8 @@ pub struct Classification {
 pub enum CapabilitySource {
     /// Words in the text.
     Keyword,
+    /// The model that was trained from the policy's examples.
+    Model,
     /// The client said so.
     Caller,
     /// The route says so.
@@ -45,6 +56,7 @@ impl CapabilitySource {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Keyword => "keyword",
+            Self::Model => "model",
             Self::Caller => "caller",
             Self::Route => "route",
             Self::Default => "default",
@@ -52,163 +64,147 @@ impl CapabilitySource {
     }
 }
 
-/// The keywords of a policy, compiled.
+/// Keywords and model of a policy, ready for use.
 #[derive(Debug)]
 pub struct Classifier {
-    /// `None` when the policy has no keywords, or more of them than an automaton can hold.
-    automaton: Option<AhoCorasick>,
-    /// By pattern id.
-    keywords: Vec<Keyword>,
-    capabilities: usize,
+    keywords: Keywords,
+    /// How often keywords are right, 0..1.
+    trust: f64,
+    model: Option<Model>,
+    /// The capability of each class of the model.
+    classes: Vec<CapabilityId>,
     default: CapabilityId,
 }
 
-#[derive(Debug)]
-struct Keyword {
-    capability: CapabilityId,
-    /// Does its first (last) character have to be the first (last) of a word?
-    starts_word: bool,
-    ends_word: bool,
+/// A model that tells apart what the policy does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the capability model knows `{class}`, which the policy has not")]
+pub struct Misfit {
+    /// A class of the model.
+    pub class: String,
+}
+
+/// The capability of each class of `model`.
+///
+/// # Errors
+/// When the policy lacks one.
+pub fn fit(policy: &Policy, model: &Model) -> Result<Vec<CapabilityId>, Misfit> {
+    let classes = model.classes().iter();
+    classes
+        .map(|class| policy.find_capability(&class.name).ok_or_else(|| Misfit { class: class.name.clone() }))
+        .collect()
 }
 
 impl Classifier {
-    /// Compiles the keywords of `policy`.
+    /// Compiles the keywords of `policy`. A model that does not [`fit`] it is left out.
     #[must_use]
-    pub fn new(policy: &Policy) -> Self {
-        let mut patterns = Vec::new();
-        let mut keywords = Vec::new();
-        for (index, capability) in policy.capabilities.iter().enumerate() {
-            for keyword in &capability.keywords {
-                let (Some(first), Some(last)) = (keyword.chars().next(), keyword.chars().next_back()) else {
-                    continue;
-                };
-                patterns.push(keyword.as_str());
-                keywords.push(Keyword {
-                    capability: CapabilityId(index as u32),
-                    starts_word: in_word(first),
-                    ends_word: in_word(last),
-                });
-            }
-        }
-        let automaton = (!patterns.is_empty())
-            .then(|| {
-                AhoCorasick::builder()
-                    .ascii_case_insensitive(true)
-                    .kind(Some(AhoCorasickKind::ContiguousNFA))
-                    .build(patterns)
-                    .ok()
-            })
-            .flatten();
+    pub fn new(policy: &Policy, model: Option<Model>) -> Self {
+        let keywords = Keywords::new(policy);
+        let fitting = model.and_then(|model| Some((fit(policy, &model).ok()?, model)));
+        let (classes, model) = fitting.unzip();
         Self {
-            automaton,
+            trust: trust(policy, &keywords),
             keywords,
-            capabilities: policy.capabilities.len(),
+            model,
+            classes: classes.unwrap_or_default(),
             default: policy.default_capability,
         }
     }
 
-    /// What the request with these texts needs. The texts are those of the last user message, in order; of all of them
-    /// together about 4 KiB are looked at.
+    /// The trained model, where there is one.
     #[must_use]
-    pub fn classify<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Classification {
-        let mut hits = Hits::new(self.keywords.len(), self.capabilities);
-        let mut budget = HEAD_BYTES + TAIL_BYTES;
-        for text in texts {
-            let (head, tail) = ends(text, budget);
-            for part in [head, tail] {
-                budget -= part.len();
-                self.scan(part, &mut hits);
+    pub fn model(&self) -> Option<&Model> {
+        self.model.as_ref()
+    }
+
+    /// What the request with these turns needs. The first turn that says anything decides, so the last one comes first.
+    /// About 4 KiB of each are looked at.
+    #[must_use]
+    pub fn classify<'t>(&self, turns: impl IntoIterator<Item = &'t str>) -> Classification {
+        let mut assumed = None;
+        for turn in turns {
+            let found = self.classify_turn(turn);
+            if found.source != CapabilitySource::Default {
+                return found;
             }
-            if budget == 0 {
-                break;
-            }
+            assumed.get_or_insert(found);
         }
-        hits.best().unwrap_or(Classification {
-            capability: self.default,
-            confidence: 0.0,
-            source: CapabilitySource::Default,
-        })
+        assumed.unwrap_or_else(|| self.assume(0.0))
     }
 
-    fn scan(&self, text: &str, hits: &mut Hits) {
-        let Some(automaton) = &self.automaton else { return };
-        let text = fold_case(text);
-        for found in automaton.find_overlapping_iter(text.as_ref()) {
-            let id = found.pattern().as_usize();
-            let keyword = &self.keywords[id];
-            let before = || text[..found.start()].chars().next_back();
-            let after = || text[found.end()..].chars().next();
-            if keyword.starts_word && before().is_some_and(in_word)
-                || keyword.ends_word && after().is_some_and(in_word)
-            {
-                continue;
-            }
-            hits.add(id, keyword.capability, found.len());
-        }
-    }
-}
-
-/// Part of a Latin word: letters, digits and the underscore.
-fn in_word(character: char) -> bool {
-    character.is_ascii_alphanumeric()
-        || character == '_'
-        || (character.is_alphabetic() && matches!(character, '\u{aa}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}'))
-}
-
-/// `text` in lower case. The automaton folds ASCII by itself, so a copy is made only for other letters that have cases.
-fn fold_case(text: &str) -> Cow<'_, str> {
-    let has_case = |character: char| ('\u{80}'..'\u{2000}').contains(&character) && character.is_uppercase();
-    if text.is_ascii() || !text.chars().any(has_case) {
-        Cow::Borrowed(text)
-    } else {
-        text.to_lowercase().into()
-    }
-}
-
-/// The beginning and the end of `text` that fit into `budget` bytes together; the second is empty when all of it fits.
-fn ends(text: &str, budget: usize) -> (&str, &str) {
-    if text.len() <= budget {
-        return (text, "");
-    }
-    let head = budget * HEAD_BYTES / (HEAD_BYTES + TAIL_BYTES);
-    let tail = text.len() - (budget - head);
-    (&text[..text.floor_char_boundary(head)], &text[text.ceil_char_boundary(tail)..])
-}
-
-/// Which keywords were found.
-struct Hits {
-    /// One bit per keyword.
-    seen: Vec<u64>,
-    /// Different keywords and the longest of them, per capability.
-    found: Vec<(u32, usize)>,
-}
-
-impl Hits {
-    fn new(keywords: usize, capabilities: usize) -> Self {
-        Self { seen: vec![0; keywords.div_ceil(64)], found: vec![(0, 0); capabilities] }
-    }
-
-    fn add(&mut self, id: usize, capability: CapabilityId, length: usize) {
-        let (word, bit) = (&mut self.seen[id / 64], 1 << (id % 64));
-        if *word & bit == 0 {
-            *word |= bit;
-            let (count, longest) = &mut self.found[capability.index()];
-            *count += 1;
-            *longest = length.max(*longest);
+    fn classify_turn(&self, text: &str) -> Classification {
+        let hits = self.keywords.find(text);
+        match hits.best() {
+            Some((winner, share)) if share < 1.0 => self.choose(text, &hits, winner, share),
+            Some((capability, _)) => self.by_keyword(capability, 1.0),
+            None => self.guess(text),
         }
     }
 
-    fn best(&self) -> Option<Classification> {
-        let total: u32 = self.found.iter().map(|(count, _)| count).sum();
-        // The first of several equal ones, hence the reversed order.
-        let (index, (count, _)) =
-            self.found.iter().enumerate().rev().max_by_key(|(_, found)| **found).filter(|_| total > 0)?;
-        Some(Classification {
-            capability: CapabilityId(index as u32),
-            confidence: f64::from(*count) / f64::from(total),
-            source: CapabilitySource::Keyword,
-        })
+    fn by_keyword(&self, capability: CapabilityId, share: f64) -> Classification {
+        Classification { capability, confidence: share * self.trust, source: CapabilitySource::Keyword }
     }
+
+    fn assume(&self, confidence: f64) -> Classification {
+        Classification { capability: self.default, confidence, source: CapabilitySource::Default }
+    }
+
+    /// The likeliest of several capabilities whose keywords were found; by the model, if it knows all of them.
+    fn choose(&self, text: &str, hits: &Hits, winner: CapabilityId, share: f64) -> Classification {
+        let known = |capability| self.classes.contains(&capability);
+        let Some(model) = self.model.as_ref().filter(|_| hits.capabilities().all(known)) else {
+            return self.by_keyword(winner, share);
+        };
+        let probabilities = model.probabilities(text);
+        let found = |class: usize| hits.has(self.classes[class]);
+        let all = probabilities.as_slice().iter().enumerate();
+        let total: f32 = all.filter(|(class, _)| found(*class)).map(|(_, probability)| probability).sum();
+        match probabilities.best(found) {
+            Some((class, probability)) if total > 0.0 => Classification {
+                capability: self.classes[class],
+                confidence: f64::from(probability / total) * self.trust,
+                source: CapabilitySource::Model,
+            },
+            _ => self.by_keyword(winner, share),
+        }
+    }
+
+    /// By the model alone, if it is sure enough.
+    fn guess(&self, text: &str) -> Classification {
+        let Some(model) = &self.model else { return self.assume(0.0) };
+        let probabilities = model.probabilities(text);
+        match probabilities.best(|_| true) {
+            Some((class, probability)) if probability >= model.classes()[class].threshold => Classification {
+                capability: self.classes[class],
+                confidence: f64::from(probability),
+                source: CapabilitySource::Model,
+            },
+            _ => self.assume(self.probability_of_default(&probabilities)),
+        }
+    }
+
+    fn probability_of_default(&self, probabilities: &Probabilities) -> f64 {
+        let class = self.classes.iter().position(|capability| *capability == self.default);
+        class.map_or(0.0, |class| probabilities.as_slice()[class].into())
+    }
+}
+
+/// Right matches that are taken for granted, so that a handful of examples does not say much.
+const GRANTED: u32 = 10;
+
+/// The share of the policy's examples whose keywords name the capability that they are an example of, among those that
+/// have keywords of one capability.
+fn trust(policy: &Policy, keywords: &Keywords) -> f64 {
+    let (mut right, mut all) = (GRANTED, GRANTED);
+    for (index, capability) in policy.capabilities.iter().enumerate() {
+        for example in &capability.examples {
+            if let Some((found, 1.0)) = keywords.find(example).best() {
+                all += 1;
+                right += u32::from(found.index() == index);
+            }
+        }
+    }
+    f64::from(right) / f64::from(all)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 pub mod breaker;
 pub mod capability;
+pub mod classifier;
 pub mod context;
 mod decide;
 pub mod fleet;

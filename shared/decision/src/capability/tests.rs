@@ -5,7 +5,7 @@ use crate::testing::policy;
 
 fn classifier() -> (Policy, Classifier) {
     let policy = policy(penstock_model::DEMO_POLICY);
-    let classifier = Classifier::new(&policy);
+    let classifier = Classifier::new(&policy, None);
     (policy, classifier)
 }
 
@@ -40,7 +40,7 @@ backends: {a: {provider: openai, base_url: \"http://127.0.0.1:1/v1\", capabiliti
 routes: [{name: rest}]
 ",
     );
-    let classifier = Classifier::new(&policy);
+    let classifier = Classifier::new(&policy, None);
     for text in ["Viele GRÜSSE und GRÜßE", "Schöne Grüße!", "ПРИВЕТ, как дела"] {
         assert_eq!(classifier.classify([text]).source, CapabilitySource::Keyword, "{text}");
     }
@@ -92,13 +92,16 @@ fn an_instruction_after_a_long_text_is_found_and_one_in_its_middle_is_not() {
 }
 
 #[test]
-fn several_texts_are_looked_at_in_turn() {
-    let (_, classifier) = classifier();
-    assert_eq!(classifier.classify(["hello", "summarize"]).source, CapabilitySource::Keyword);
+fn the_first_turn_that_says_anything_decides() {
+    let (policy, classifier) = classifier();
+    let capability = |turns: &[&str]| {
+        let found = classifier.classify(turns.iter().copied());
+        policy.capabilities[found.capability.index()].name.clone()
+    };
+    assert_eq!(capability(&["and now for longer texts", "summarize this"]), "summarize");
+    assert_eq!(capability(&["now summarize it", "write a python function"]), "summarize");
+    assert_eq!(capability(&["hello", "hi"]), "chat");
     assert_eq!(classifier.classify([]).source, CapabilitySource::Default);
-    let long = "x ".repeat(5_000);
-    let beyond = classifier.classify([long.as_str(), "summarize"]);
-    assert_eq!(beyond.source, CapabilitySource::Default, "beyond what is looked at");
 }
 
 #[test]
@@ -111,7 +114,7 @@ backends: {a: {provider: openai, base_url: \"http://127.0.0.1:1/v1\", capabiliti
 routes: [{name: rest}]
 ",
     );
-    let found = Classifier::new(&policy).classify(["总结 code"]);
+    let found = Classifier::new(&policy, None).classify(["总结 code"]);
     assert_eq!((found.source, found.capability), (CapabilitySource::Default, policy.default_capability));
 }
 

@@ -25,7 +25,8 @@ fn decided(
     let headers = HeaderMap::new();
     let request = RequestContext { model, ..request(&headers) };
     let asked = asked.map(|name| policy.find_capability(name).unwrap());
-    let decided = decide(&Rules::default(), &Classifier::new(&policy), &policy, &request, asked, [text])?;
+    let decided =
+        decide(&Rules::default(), &Classifier::new(&policy, None), &policy, &request, asked, [text])?;
     let pool = &policy.pools[decided.pool.index()];
     assert_eq!((pool.route, pool.capability), (decided.route, decided.classification.capability));
     let route = policy.routes[decided.route.index()].name.clone();
@@ -65,6 +66,6 @@ fn without_a_route_there_is_no_decision() {
     let policy = policy(DOCUMENT);
     let headers = HeaderMap::new();
     let request = RequestContext { model: "x", stream: false, ..request(&headers) };
-    let undecided = decide(&Rules::default(), &Classifier::new(&policy), &policy, &request, None, []);
+    let undecided = decide(&Rules::default(), &Classifier::new(&policy, None), &policy, &request, None, []);
     assert_eq!(undecided.unwrap_err(), Undecided::NoRoute);
 }

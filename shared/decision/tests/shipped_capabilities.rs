@@ -1,0 +1,70 @@
+//! The shipped capabilities: how well the held-out texts are told apart, and that training repeats itself.
+
+use std::fs;
+
+use penstock_decision::capability::Classifier;
+use penstock_decision::capability::measure::{Judged, Tally, calibration_error, precision_and_recall};
+use penstock_decision::classifier::{Examples, Model, Settings, train};
+use penstock_model::Policy;
+use penstock_model::policy::CapabilityId;
+use serde::Deserialize;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/capabilities");
+
+#[derive(Deserialize)]
+struct Labelled {
+    capability: String,
+    language: String,
+    text: String,
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(format!("{FOLDER}/{file}")).unwrap()
+}
+
+fn policy() -> Policy {
+    let loaded = penstock_model::load(&read("policy.yaml"));
+    loaded.policy.unwrap_or_else(|| panic!("{:#?}", loaded.problems))
+}
+
+fn labelled(file: &str) -> Vec<Labelled> {
+    read(file).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn trained(policy: &Policy) -> Model {
+    train(&Examples::of(policy).unwrap(), &Settings::default())
+}
+
+fn judge(policy: &Policy, classifier: &Classifier, texts: &[Labelled]) -> Vec<Judged> {
+    let judge = |text: &Labelled| Judged {
+        truth: policy.find_capability(&text.capability).unwrap(),
+        found: classifier.classify([text.text.as_str()]),
+    };
+    texts.iter().map(judge).collect()
+}
+
+fn accuracy(judged: &[Judged]) -> f64 {
+    Tally::of(judged, |_| true).accuracy().unwrap()
+}
+
+#[test]
+fn held_out_texts_are_told_apart_and_confidence_means_what_it_says() {
+    let policy = policy();
+    let texts = labelled("held-out.jsonl");
+    let judged = judge(&policy, &Classifier::new(&policy, Some(trained(&policy))), &texts);
+    println!("acc {} ece {}", accuracy(&judged), calibration_error(&judged));
+    assert!(accuracy(&judged) >= 0.90, "{}", accuracy(&judged));
+    assert!(calibration_error(&judged) < 0.08, "{}", calibration_error(&judged));
+    for language in ["en", "zh"] {
+        let of_language = judged.iter().zip(&texts).filter(|(_, text)| text.language == language);
+        let of_language: Vec<Judged> = of_language.map(|(judged, _)| *judged).collect();
+        assert!(accuracy(&of_language) >= 0.85, "{language}: {}", accuracy(&of_language));
+    }
+    for capability in 0..policy.capabilities.len() {
+        let (precision, recall) = precision_and_recall(&judged, CapabilityId(capability as u32));
+        assert!(
+            precision.unwrap() >= 0.75 && recall.unwrap() >= 0.75,
+            "{capability}: {precision:?} {recall:?}"
+        );
+    }
+}
