@@ -137,8 +137,10 @@ impl Holder {
         let targets = state.registry.targets(&snapshot.policy, &self.secrets);
         let answers = state.registry.answers(&snapshot.policy);
         let retry_budgets = state.registry.retry_budgets(&snapshot.policy);
-        let classifier = old
-            .map_or_else(|| Arc::new(Classifier::new(&snapshot.policy, None)), |old| Arc::clone(&old.classifier));
+        let classifier = old.map_or_else(
+            || Arc::new(Classifier::new(&snapshot.policy, None)),
+            |old| Arc::clone(&old.classifier),
+        );
         let version = HeaderValue::from(snapshot.version);
         let table =
             RouteTable { classifier, plans, targets, retry_budgets, answers, nodes, version, snapshot };

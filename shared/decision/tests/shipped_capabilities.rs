@@ -52,7 +52,6 @@ fn held_out_texts_are_told_apart_and_confidence_means_what_it_says() {
     let policy = policy();
     let texts = labelled("held-out.jsonl");
     let judged = judge(&policy, &Classifier::new(&policy, Some(trained(&policy))), &texts);
-    println!("acc {} ece {}", accuracy(&judged), calibration_error(&judged));
     assert!(accuracy(&judged) >= 0.90, "{}", accuracy(&judged));
     assert!(calibration_error(&judged) < 0.08, "{}", calibration_error(&judged));
     for language in ["en", "zh"] {
@@ -66,5 +65,54 @@ fn held_out_texts_are_told_apart_and_confidence_means_what_it_says() {
             precision.unwrap() >= 0.75 && recall.unwrap() >= 0.75,
             "{capability}: {precision:?} {recall:?}"
         );
+    }
+}
+
+#[test]
+fn the_same_examples_and_settings_give_the_same_bytes_and_other_ones_do_not() {
+    let policy = policy();
+    let examples = Examples::of(&policy).unwrap();
+    let train = |settings: &Settings| train(&examples, settings).encode();
+    let chosen = Settings::default();
+    assert_eq!(train(&chosen), train(&chosen));
+    let other = Settings { seed: 2, ..chosen };
+    assert_ne!(train(&chosen), train(&other));
+    assert_ne!(examples.hash(&chosen), examples.hash(&other));
+}
+
+#[test]
+fn a_model_that_was_sent_decides_like_the_one_that_was_trained() {
+    let policy = policy();
+    let model = trained(&policy);
+    let bytes = model.encode();
+    assert!(bytes.len() < 200 << 10, "{} bytes", bytes.len());
+    let received = Model::decode(&bytes).unwrap();
+    let texts = labelled("development.jsonl");
+    let here = judge(&policy, &Classifier::new(&policy, Some(model)), &texts);
+    assert_eq!(here, judge(&policy, &Classifier::new(&policy, Some(received)), &texts));
+}
+
+/// The parts were written apart from each other; a text in two of them would make them say the same.
+#[test]
+fn no_text_is_in_two_parts_of_the_set() {
+    let policy = policy();
+    let examples = policy.capabilities.iter().flat_map(|capability| capability.examples.clone());
+    let mut seen: std::collections::HashSet<String> = examples.collect();
+    for file in ["development.jsonl", "held-out.jsonl"] {
+        for text in labelled(file) {
+            assert!(seen.insert(text.text.clone()), "{file}: {}", text.text);
+        }
+    }
+    let (held_out, development) = (labelled("held-out.jsonl"), labelled("development.jsonl"));
+    for capability in &policy.capabilities {
+        let count = |texts: &[Labelled], language: &str| {
+            texts
+                .iter()
+                .filter(|text| text.capability == capability.name && text.language == language)
+                .count()
+        };
+        assert!(capability.examples.len() >= 120, "{}", capability.name);
+        assert!(count(&held_out, "en") >= 15 && count(&held_out, "zh") >= 15, "{}", capability.name);
+        assert!(count(&development, "en") >= 10 && count(&development, "zh") >= 10, "{}", capability.name);
     }
 }

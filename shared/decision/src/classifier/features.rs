@@ -19,7 +19,7 @@ pub struct Recipe {
     pub bits: u8,
     /// The longest n-gram of characters, 1 to 5.
     pub order: u8,
-    /// Do whole words in Latin script, and pairs of them, count as well?
+    /// Do whole words in Latin script count as well?
     pub words: bool,
 }
 
@@ -65,7 +65,6 @@ pub(super) fn excerpt(text: &str) -> [&str; 2] {
 /// Seeds of the kinds of features, so that a word is not its own n-gram.
 const GRAM: u32 = 0x2545_F491;
 const WORD: u32 = 0x9E6C_63D0;
-const PAIR: u32 = 0x51ED_270B;
 
 const SPACE: u32 = ' ' as u32;
 
@@ -121,8 +120,8 @@ impl Recipe {
             let mut hash = GRAM;
             for (place, &(code, start)) in window[..filled].iter().enumerate() {
                 hash = mix(hash, code);
-                // Single letters of an alphabet say nothing; single ideographs do.
-                if place > 0 || !is_letter(code) {
+                // One or two letters of an alphabet say nothing; one or two ideographs do.
+                if place > 1 || !is_letter(code) {
                     emit(hash, start..end);
                 }
             }
@@ -139,8 +138,6 @@ struct Words {
     hash: u32,
     length: usize,
     start: usize,
-    /// Hash and beginning of the word before.
-    before: Option<(u32, usize)>,
 }
 
 impl Words {
@@ -152,18 +149,9 @@ impl Words {
             }
             self.hash = mix(self.hash, code);
             self.length += 1;
-            return;
-        }
-        if self.length > 0 {
+        } else if self.length > 0 {
             emit(self.hash, self.start..at);
-            if let Some((before, start)) = self.before {
-                emit(mix(before ^ PAIR, self.hash), start..at);
-            }
-            self.before = Some((self.hash, self.start));
             self.length = 0;
-        }
-        if code != SPACE {
-            self.before = None;
         }
     }
 }
