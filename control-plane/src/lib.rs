@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! operator ─▶ api ─▶ policy ─▶ store ─watch─▶ policy::follower ─▶ fleet ─snapshot──▶ proxies
-//!                                                                   ▲                   │
+//!                                              learning ──model──┘  ▲                   │
 //!                              scoring ──live state, every second───┘◀────reports───────┘
 //! ```
 //!
@@ -16,6 +16,7 @@ mod clock;
 mod config;
 mod evidence;
 mod fleet;
+mod learning;
 mod metrics;
 mod policy;
 mod ready;

@@ -40,7 +40,7 @@ pub(crate) enum Refusal {
     UnknownModel,
     /// `/api/invoke` does not stream.
     StreamUnsupported,
-    /// `/api/invoke` names a capability that the policy has not.
+    /// The client names a capability that the policy has not.
     UnknownCapability,
     /// No route matches.
     NoRoute,
@@ -239,7 +239,7 @@ impl Refusal {
             Self::StreamUnsupported => {
                 "/api/invoke answers as a whole. For a stream use /v1/chat/completions."
             }
-            Self::UnknownCapability => "The policy has no such capability.",
+            Self::UnknownCapability => "The policy has no capability of the name that the request gives.",
             Self::NoRoute => "No route of the policy matches this request.",
             Self::NoBackend => "No service in the policy can do what this request needs.",
             Self::TooLong => {

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 use parking_lot::Mutex;
-use penstock_decision::capability::Classifier;
+use penstock_decision::capability::{self, Classifier};
+use penstock_decision::classifier::{Model, Unusable, checksum};
 use penstock_decision::plan::Plans;
 use penstock_model::live::LiveState;
-use penstock_model::{Problem, Severity, Snapshot};
+use penstock_model::{Policy, Problem, Severity, Snapshot};
 use penstock_proto::fleet::v1::Snapshot as WireSnapshot;
 use tracing::{info, warn};
 
@@ -65,10 +66,10 @@ impl Holder {
                 return;
             }
         };
-        match self.compile(&snapshot) {
+        match compile(&snapshot) {
             Ok(compiled) => {
                 info!(version = snapshot.version, "serving the policy on disk until a control plane answers");
-                self.swap(compiled, None);
+                self.swap(compiled);
                 self.from_disk.store(true, Relaxed);
             }
             Err(problems) => warn!(problems = problems.len(), "the policy on disk is not valid any more"),
@@ -78,7 +79,11 @@ impl Holder {
     /// Plans anew: the live state is older now, a key may have changed.
     pub(crate) fn refresh(&self) {
         if let Some(table) = self.table.load_full() {
-            self.swap(table.snapshot.clone(), Some(&table));
+            self.swap(Compiled {
+                snapshot: table.snapshot.clone(),
+                classifier: Arc::clone(&table.classifier),
+                capability_model: Arc::clone(&table.capability_model),
+            });
         }
     }
 
@@ -107,28 +112,9 @@ impl Holder {
         self.state.lock().live.as_ref().map(|(_, came)| now.micros_since(*came) / 1_000)
     }
 
-    fn compile(&self, wire: &WireSnapshot) -> Result<Snapshot, Vec<Problem>> {
-        let problem = |message: &str| {
-            vec![Problem {
-                path: String::new(),
-                line: 0,
-                column: 0,
-                message: message.to_owned(),
-                hint: String::new(),
-                severity: Severity::Error,
-            }]
-        };
-        let document =
-            std::str::from_utf8(&wire.document).map_err(|_| problem("the document is not UTF-8"))?;
-        if penstock_model::content_hash(document) != wire.content_hash {
-            return Err(problem("the document does not match its hash"));
-        }
-        Snapshot::load(&wire.policy, wire.version, &wire.lineage, document)
-    }
-
-    /// Makes a table of `snapshot` and the newest live state, and swaps it in. `old` is the table it replaces if the
-    /// policy stays the same.
-    fn swap(&self, snapshot: Snapshot, old: Option<&RouteTable>) {
+    /// Makes a table of what was compiled and the newest live state, and swaps it in.
+    fn swap(&self, compiled: Compiled) {
+        let Compiled { snapshot, classifier, capability_model } = compiled;
         let mut state = self.state.lock();
         let now = self.clock.now();
         let live = state.live.as_ref().map(|(live, came)| (live, now.since(*came)));
@@ -137,15 +123,62 @@ impl Holder {
         let targets = state.registry.targets(&snapshot.policy, &self.secrets);
         let answers = state.registry.answers(&snapshot.policy);
         let retry_budgets = state.registry.retry_budgets(&snapshot.policy);
-        let classifier = old.map_or_else(
-            || Arc::new(Classifier::new(&snapshot.policy, None)),
-            |old| Arc::clone(&old.classifier),
-        );
         let version = HeaderValue::from(snapshot.version);
-        let table =
-            RouteTable { classifier, plans, targets, retry_budgets, answers, nodes, version, snapshot };
+        let table = RouteTable {
+            classifier,
+            capability_model,
+            plans,
+            targets,
+            retry_budgets,
+            answers,
+            nodes,
+            version,
+            snapshot,
+        };
         self.table.store(Some(Arc::new(table)));
     }
+}
+
+/// What stays the same from one policy version to the next.
+struct Compiled {
+    snapshot: Snapshot,
+    classifier: Arc<Classifier>,
+    capability_model: Arc<str>,
+}
+
+fn compile(wire: &WireSnapshot) -> Result<Compiled, Vec<Problem>> {
+    let document = std::str::from_utf8(&wire.document)
+        .map_err(|_| vec![problem("", "the document is not UTF-8".to_owned())])?;
+    if penstock_model::content_hash(document) != wire.content_hash {
+        return Err(vec![problem("", "the document does not match its hash".to_owned())]);
+    }
+    let snapshot = Snapshot::load(&wire.policy, wire.version, &wire.lineage, document)?;
+    let model = capability_model(&wire.capability_model, &snapshot.policy)
+        .map_err(|message| vec![problem("/capabilities", message)])?;
+    let capability_model = if model.is_some() { checksum(&wire.capability_model) } else { String::new() };
+    let classifier = Arc::new(Classifier::new(&snapshot.policy, model));
+    Ok(Compiled { snapshot, classifier, capability_model: capability_model.into() })
+}
+
+/// The model that came with a policy. One of a newer build is left aside, so that a fleet of two builds takes policies;
+/// one that was damaged on its way, or belongs to another policy, is a reason to refuse all that came with it.
+fn capability_model(bytes: &[u8], policy: &Policy) -> Result<Option<Model>, String> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    match Model::decode(bytes) {
+        Ok(model) => capability::fit(policy, &model).map(|_| Some(model)).map_err(|error| error.to_string()),
+        Err(error @ Unusable::Newer { .. }) => {
+            warn!(%error, "the capability model is left aside; keywords and the default go on");
+            Ok(None)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn problem(path: &str, message: String) -> Problem {
+    let (path, hint) = (path.to_owned(), String::new());
+    Problem { path, line: 0, column: 0, message, hint, severity: Severity::Error }
 }
 
 impl Serving for Holder {
@@ -154,6 +187,7 @@ impl Serving for Holder {
             version: table.snapshot.version,
             hash: table.snapshot.content_hash.clone(),
             lineage: table.snapshot.lineage.clone(),
+            capability_model: table.capability_model.as_ref().to_owned(),
         })
     }
 
@@ -161,18 +195,12 @@ impl Serving for Holder {
         let held = self.held();
         if held.lineage == wire.lineage && wire.version < held.version {
             // A control plane that lags behind its store; a rollback would be a new version.
-            return Err(vec![Problem {
-                path: String::new(),
-                line: 0,
-                column: 0,
-                message: format!("version {} is older than {}, which is served", wire.version, held.version),
-                hint: String::new(),
-                severity: Severity::Error,
-            }]);
+            let message = format!("version {} is older than {}, which is served", wire.version, held.version);
+            return Err(vec![problem("", message)]);
         }
-        match self.compile(&wire) {
-            Ok(snapshot) => {
-                self.swap(snapshot, None);
+        match compile(&wire) {
+            Ok(compiled) => {
+                self.swap(compiled);
                 self.from_disk.store(false, Relaxed);
                 if let Err(error) = lkg::write(&self.data_dir, &wire) {
                     warn!(%error, "the snapshot cannot be kept on disk; serving it all the same");

@@ -41,7 +41,7 @@ pub(crate) async fn serve(
     let context = with_view(context(ticket, &Api::Invoke, head), &ask.view);
     let context = RequestContext { model: asked.model.as_deref().unwrap_or_default(), ..context };
     ticket.request.asked_for(context.model);
-    decide_for(ticket, Asked { context, capability, texts: &mut std::iter::once(asked.prompt.as_ref()) })?;
+    decide_for(ticket, Asked { context, capability, turns: &mut std::iter::once(asked.prompt.as_ref()) })?;
 
     let call = upstream_call(ticket, &ask)?;
     let (reply, _) = dispatch(ticket, &call, tokens).await?;

@@ -15,6 +15,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use penstock_decision::context::RequestContext;
 use penstock_decision::{Undecided, decide};
+use penstock_model::Policy;
 use penstock_model::policy::CapabilityId;
 use penstock_model::vendor::{Call as VendorCall, Wire};
 use penstock_request::{Api, Origin, with_view};
@@ -36,6 +37,9 @@ use crate::relay::Relay;
 use crate::table::{RouteTable, Target};
 use crate::ticket::{Chosen, RequestFacts, Ticket};
 use crate::worker::Worker;
+
+/// With it a client says what it needs, whatever the protocol.
+const CAPABILITY: &str = "x-penstock-capability";
 
 /// Answers one request.
 pub(crate) async fn serve(
@@ -182,8 +186,11 @@ fn hex(bits: u64) -> HeaderValue {
 /// What [`decide_for`] and [`dispatch`] need of a body, whatever its protocol.
 pub(crate) struct Asked<'a> {
     pub(crate) context: RequestContext<'a>,
+    /// The capability that the body names. A body without such a field may have it in the header
+    /// `x-penstock-capability`.
     pub(crate) capability: Option<CapabilityId>,
-    pub(crate) texts: &'a mut dyn Iterator<Item = &'a str>,
+    /// The last turn, then the first.
+    pub(crate) turns: &'a mut dyn Iterator<Item = &'a str>,
 }
 
 /// A call of one of the protocols.
@@ -199,8 +206,8 @@ async fn forward(
     let context = with_view(context(ticket, api, head), view);
     ticket.request.asked_for(context.model);
     ticket.request.stream = view.stream;
-    let texts: Vec<_> = view.last_user_texts().collect();
-    decide_for(ticket, Asked { context, capability: None, texts: &mut texts.iter().map(AsRef::as_ref) })?;
+    let turns: Vec<_> = view.telling_turns().collect();
+    decide_for(ticket, Asked { context, capability: None, turns: &mut turns.iter().map(AsRef::as_ref) })?;
     if matches!(ask.call, VendorCall::CountTokens | VendorCall::GeminiCountTokens)
         && let Some(estimate) = count::estimate(ticket, &ask)
     {
@@ -271,18 +278,28 @@ pub(crate) fn decide_for(ticket: &mut Ticket, asked: Asked<'_>) -> Result<(), Re
     let table = Arc::clone(&ticket.table);
     let node = &worker.shared.node;
     let context = RequestContext { zone: &node.zone, region: &node.region, node: &node.id, ..asked.context };
-    let decided =
-        decide(&worker.rules, &table.classifier, table.policy(), &context, asked.capability, asked.texts)
-            .map_err(|undecided| match undecided {
-                Undecided::NoRoute => Refusal::NoRoute,
-                Undecided::NoBackend { .. } => Refusal::NoBackend,
-            })?;
+    let capability = match asked.capability {
+        Some(capability) => Some(capability),
+        None => named_capability(table.policy(), context.headers)?,
+    };
+    let decided = decide(&worker.rules, &table.classifier, table.policy(), &context, capability, asked.turns)
+        .map_err(|undecided| match undecided {
+            Undecided::NoRoute => Refusal::NoRoute,
+            Undecided::NoBackend { .. } => Refusal::NoBackend,
+        })?;
     for failed in &decided.failed {
         tracing::debug!(route = failed.route.0, error = %failed.error, "a condition could not be evaluated");
     }
     ticket.decided =
         Some(Chosen { route: decided.route, classification: decided.classification, pool: decided.pool });
     Ok(())
+}
+
+/// The capability that the header names, if there is one.
+fn named_capability(policy: &Policy, headers: &http::HeaderMap) -> Result<Option<CapabilityId>, Refusal> {
+    let Some(name) = headers.get(CAPABILITY) else { return Ok(None) };
+    let known = name.to_str().ok().and_then(|name| policy.find_capability(name.trim()));
+    known.map(Some).ok_or(Refusal::UnknownCapability)
 }
 
 /// The call for the services of the route that was decided.

@@ -27,6 +27,8 @@ use crate::target::TargetState;
 pub(crate) struct RouteTable {
     pub(crate) snapshot: Snapshot,
     pub(crate) classifier: Arc<Classifier>,
+    /// The checksum of the classifier's model; empty when it has none.
+    pub(crate) capability_model: Arc<str>,
     pub(crate) plans: Plans,
     /// By [`TargetId`].
     pub(crate) targets: Vec<Arc<Target>>,

@@ -79,9 +79,12 @@ fn the_chart_gives_commands_only_flags_they_have() -> Result<()> {
 
 #[test]
 fn example_policies_are_valid() -> Result<()> {
-    for path in
-        ["deploy/helm/penstock/files/policy.yaml", "tests/bench/policy.yaml", "tests/real/policy.yaml"]
-    {
+    for path in [
+        "deploy/helm/penstock/files/policy.yaml",
+        "examples/capabilities/policy.yaml",
+        "tests/bench/policy.yaml",
+        "tests/real/policy.yaml",
+    ] {
         let loaded = penstock_model::load(&read(path)?);
         assert!(loaded.policy.is_some(), "{path}: {:?}", loaded.problems);
         assert!(loaded.problems.is_empty(), "{path}: {:?}", loaded.problems);

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod backend;
+pub(crate) mod capability;
 mod completions;
 mod control;
 mod demo;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Backend(backend::Command),
     #[command(subcommand)]
     Node(node::Command),
+    #[command(subcommand)]
+    Capability(capability::Command),
     Explain(explain::Args),
     #[command(subcommand)]
     Demo(demo::Command),
@@ -42,6 +45,7 @@ impl Command {
             Self::Policy(command) => command.run(context),
             Self::Backend(command) => command.run(context),
             Self::Node(command) => command.run(context),
+            Self::Capability(command) => command.run(context),
             Self::Explain(args) => explain::run(&args, context),
             Self::Demo(command) => command.run(context),
             Self::Completions(args) => completions::run(&args),

@@ -27,6 +27,7 @@ impl Frame {
             document: published.document.as_bytes().to_vec(),
             lineage: published.lineage.clone(),
             created_unix_ms: published.version.created_unix_ms,
+            capability_model: published.capability_model.to_vec(),
         }))
     }
 

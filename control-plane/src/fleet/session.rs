@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use penstock_decision::classifier::checksum;
 use penstock_proto::fleet::v1::subscribe_request::Message;
 use penstock_proto::fleet::v1::{Hello, SubscribeRequest};
 use tokio::sync::{mpsc, watch};
@@ -153,10 +154,10 @@ enum Sent {
 impl News {
     fn new(fleet: &Fleet, hello: &Hello) -> Self {
         let mut published = fleet.published.clone();
-        let held = published
-            .borrow()
-            .as_ref()
-            .is_none_or(|published| published.is(&hello.have_lineage, hello.have_version, &hello.have_hash));
+        let held = published.borrow().as_ref().is_none_or(|published| {
+            published.is(&hello.have_lineage, hello.have_version, &hello.have_hash)
+                && checksum(&published.capability_model) == hello.have_capability_model
+        });
         if held {
             published.mark_unchanged();
         } else {

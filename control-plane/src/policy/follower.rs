@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use penstock_model::Policy;
 use tokio::sync::watch;
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use super::{Error, Policies, Version};
 use crate::backoff::Backoff;
 use crate::fleet::Frame;
+use crate::learning;
 use crate::store::{Event, Reason, keys};
 
 /// A version to be served.
@@ -27,6 +29,8 @@ pub(crate) struct Published {
     /// `None` when this build refuses the document (written past the API, or by a newer build). It is pushed all the
     /// same: proxies check for themselves, and say who refused what.
     pub(crate) policy: Option<Arc<Policy>>,
+    /// What was trained from its examples, encoded; empty when there is nothing to train.
+    pub(crate) capability_model: Bytes,
     frame: OnceLock<Frame>,
 }
 
@@ -156,10 +160,12 @@ impl Follower {
         if policy.is_none() {
             tracing::error!(version, "the stable policy version does not validate; proxies will say why");
         }
+        let capability_model = learning::capability_model(&*self.policies.store, policy.as_ref()).await;
         tracing::info!(version, "policy version published");
         let nonce = known.map_or(1, |known| known.nonce + 1);
         let frame = OnceLock::new();
-        let published = Published { nonce, version: record.version, document, lineage, policy, frame };
+        let published =
+            Published { nonce, version: record.version, document, lineage, policy, capability_model, frame };
         self.published.send_replace(Some(Arc::new(published)));
         Ok(())
     }

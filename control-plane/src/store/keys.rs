@@ -23,3 +23,10 @@ pub fn version(policy: &str, version: u64) -> String {
 pub fn audit(id: &str) -> String {
     format!("{AUDIT}{id}")
 }
+
+/// What was trained. The version of a model is the hash of what it was trained from, so that policy versions with the
+/// same examples, a rollback for one, share it.
+#[must_use]
+pub fn model(kind: &str, version: &str) -> String {
+    format!("/penstock/v1/models/{kind}/{version}")
+}

@@ -119,7 +119,35 @@ impl<'a> View<'a> {
             .chain(rest.filter(move |text| Some(text.message) != last_user).map(|text| text.text.decode()))
     }
 
-    /// The texts of the last user message alone: what the capability is read from.
+    /// What the capability is read from: the last user message and, when that is another, the first, each as one text.
+    /// Of a message of several parts only the ends of each part are copied.
+    pub fn telling_turns(&self) -> impl Iterator<Item = Cow<'a, str>> {
+        let last = self.last_user_message();
+        let first = self.texts.iter().find(|text| text.role == Role::User).map(|text| text.message);
+        let turns = [last, first.filter(|_| first != last)];
+        turns.into_iter().flatten().map(|message| self.whole_message(message))
+    }
+
+    fn whole_message(&self, message: usize) -> Cow<'a, str> {
+        let mut parts = self
+            .texts
+            .iter()
+            .filter(|text| text.message == message)
+            .map(|text| text.text.decode())
+            .peekable();
+        let first = parts.next().unwrap_or_default();
+        if parts.peek().is_none() {
+            return first;
+        }
+        let mut whole = String::new();
+        for part in std::iter::once(first).chain(parts) {
+            let [head, tail] = ends(&part);
+            whole.extend([head, tail, "\n"]);
+        }
+        whole.into()
+    }
+
+    /// The texts of the last user message alone.
     pub fn last_user_texts(&self) -> impl Iterator<Item = Cow<'a, str>> {
         let last_user = self.last_user_message();
         self.texts.iter().filter(move |text| Some(text.message) == last_user).map(|text| text.text.decode())
@@ -141,4 +169,14 @@ impl<'a> View<'a> {
         let quarters: u64 = self.texts.iter().map(|text| tokens::quarters(text.text.escaped())).sum();
         quarters.div_ceil(4) + self.other_tokens
     }
+}
+
+/// The beginning and the end of a part of a message, enough to tell what is asked for; the second is empty when the first
+/// is all of it.
+fn ends(part: &str) -> [&str; 2] {
+    const END: usize = 2 << 10;
+    if part.len() <= 2 * END {
+        return [part, ""];
+    }
+    [&part[..part.floor_char_boundary(END)], &part[part.ceil_char_boundary(part.len() - END)..]]
 }

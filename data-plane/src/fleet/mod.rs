@@ -55,6 +55,8 @@ pub struct Held {
     pub hash: String,
     /// Its store's lineage.
     pub lineage: String,
+    /// The checksum of its capability model; empty when it came without one.
+    pub capability_model: String,
 }
 
 /// Whom to talk to, and as whom.

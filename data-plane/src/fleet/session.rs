@@ -16,7 +16,7 @@ use super::convert;
 use super::outbox::Outbox;
 use super::{Link, Serving};
 
-/// A document is at most 1 MiB; live state of a large fleet is larger.
+/// A document is at most 1 MiB, as is a capability model; live state of a large fleet is larger.
 const MAX_MESSAGE: usize = 64 << 20;
 
 /// Takes snapshots and live states until the stream breaks.
@@ -30,6 +30,7 @@ pub(super) async fn subscribe(link: &Link, channel: Channel, serving: &dyn Servi
         have_version: held.version,
         have_hash: held.hash,
         have_lineage: held.lineage,
+        have_capability_model: held.capability_model,
     });
     say(&answers, hello).await?;
     let mut stream = client.subscribe(ReceiverStream::new(queue)).await?.into_inner();

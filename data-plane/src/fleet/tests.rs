@@ -76,7 +76,7 @@ struct Holder {
 
 impl Serving for Holder {
     fn held(&self) -> Held {
-        Held { version: 1, hash: "one".to_owned(), lineage: "l".to_owned() }
+        Held { version: 1, hash: "one".to_owned(), lineage: "l".to_owned(), capability_model: String::new() }
     }
 
     fn take(&self, snapshot: Snapshot) -> Result<(), Vec<Problem>> {

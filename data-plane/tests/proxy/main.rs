@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail at once")]
 
 mod cache;
+mod capabilities;
 mod connections;
 mod generic;
 mod generic_grpc;

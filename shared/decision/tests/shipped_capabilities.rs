@@ -19,7 +19,7 @@ struct Labelled {
 }
 
 fn read(file: &str) -> String {
-    fs::read_to_string(format!("{FOLDER}/{file}")).unwrap()
+    fs::read_to_string(format!("{FOLDER}/{file}")).expect("a shipped file")
 }
 
 fn policy() -> Policy {
@@ -28,23 +28,23 @@ fn policy() -> Policy {
 }
 
 fn labelled(file: &str) -> Vec<Labelled> {
-    read(file).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    read(file).lines().map(|line| serde_json::from_str(line).expect("a labelled text")).collect()
 }
 
 fn trained(policy: &Policy) -> Model {
-    train(&Examples::of(policy).unwrap(), &Settings::default())
+    train(&Examples::of(policy).expect("there are examples"), &Settings::default())
 }
 
 fn judge(policy: &Policy, classifier: &Classifier, texts: &[Labelled]) -> Vec<Judged> {
     let judge = |text: &Labelled| Judged {
-        truth: policy.find_capability(&text.capability).unwrap(),
+        truth: policy.find_capability(&text.capability).expect("a label of the policy"),
         found: classifier.classify([text.text.as_str()]),
     };
     texts.iter().map(judge).collect()
 }
 
 fn accuracy(judged: &[Judged]) -> f64 {
-    Tally::of(judged, |_| true).accuracy().unwrap()
+    Tally::of(judged, |_| true).accuracy().expect("there are texts")
 }
 
 #[test]

@@ -27,10 +27,12 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_each_capability_are_its_own() {
+    fn no_keyword_claims_an_example_of_another_capability() {
         for capability in demo().capabilities {
+            assert!(capability.examples.len() >= 40, "{}", capability.name);
             for example in &capability.examples {
-                assert_eq!(claimed(example), [capability.name.as_str()], "{example}");
+                let claimed = claimed(example);
+                assert!(claimed.is_empty() || claimed == [capability.name.as_str()], "{example}: {claimed:?}");
             }
         }
     }

@@ -42,7 +42,9 @@ pub struct Capability {
     /// A request whose text contains one of these needs this capability. Case is ignored; a Latin word matches whole
     /// words only, other scripts match anywhere.
     pub keywords: Vec<String>,
-    /// Example prompts. Kept for the trained classifier; they do not match anything by themselves.
+    /// Prompts as users write them, some dozens, in every language that is used. Where two capabilities or more have
+    /// some, the control plane trains a model from them that tells prompts without keywords apart. Give the default some
+    /// as well.
     pub examples: Vec<String>,
 }
 

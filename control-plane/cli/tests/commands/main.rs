@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic as the test itself may")]
 
+mod capability;
 mod demo;
 mod explain;
 mod policy;

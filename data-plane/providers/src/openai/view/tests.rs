@@ -51,6 +51,33 @@ fn parts_of_the_last_user_message_come_first_and_in_order() {
 }
 
 #[test]
+fn the_last_turn_and_then_the_first_tell_what_is_asked_for() {
+    let turns = |body: &str| -> Vec<String> {
+        chat(body.as_bytes()).unwrap().telling_turns().map(Cow::into_owned).collect()
+    };
+    let user = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    assert_eq!(turns(&format!(r#"{{"messages":[{}]}}"#, user("a"))), ["a"]);
+    let long =
+        [user("a"), r#"{"role":"assistant","content":"b"}"#.to_owned(), user("c"), user("d")].join(",");
+    assert_eq!(turns(&format!(r#"{{"messages":[{{"role":"system","content":"s"}},{long}]}}"#)), ["d", "a"]);
+    assert_eq!(turns(r#"{"messages":[{"role":"system","content":"s"}]}"#), [""; 0]);
+    let parts = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"the text"},{"type":"text","text":"summarize"}]}]}"#;
+    assert_eq!(turns(parts), ["the text\nsummarize\n"]);
+}
+
+#[test]
+fn of_a_long_part_among_several_only_the_ends_are_read() {
+    let long = format!("begin{}end", "长".repeat(5_000));
+    let body = format!(
+        r#"{{"messages":[{{"role":"user","content":[{{"type":"text","text":"{long}"}},{{"type":"text","text":"sum up"}}]}}]}}"#
+    );
+    let view = chat(body.as_bytes()).unwrap();
+    let turn = view.telling_turns().next().unwrap();
+    assert!(turn.len() < 5_000, "{} bytes", turn.len());
+    assert!(turn.starts_with("begin长") && turn.contains("长end") && turn.ends_with("sum up\n"));
+}
+
+#[test]
 fn what_is_not_json_is_refused_with_a_position() {
     for body in [
         "",

@@ -208,3 +208,30 @@ fn matchers_that_could_never_match_are_refused() {
     assert_eq!(name, "x-tenant");
     assert!(pattern.matches("acme-1"));
 }
+
+#[test]
+fn examples_are_trimmed_and_kept_once() {
+    let with = |examples: &str| small("{default: true}", &format!("{{default: true, examples: {examples}}}"));
+    let repeated = format!(
+        "{}\n",
+        with("[\" hello \", 你好]").replace("keywords: [代码, code]", "keywords: [代码], examples: [fix, hello]")
+    );
+    let problem = warning(&repeated);
+    assert_eq!(problem.path, "/capabilities/code/examples/1");
+    assert_eq!(policy(&repeated).capabilities[0].examples, ["hello", "你好"]);
+    assert_eq!(error(&with("[ok, \"  \"]")).path, "/capabilities/chat/examples/1");
+    assert_eq!(error(&with(&format!("[ok, {}]", "x".repeat(5_000)))).path, "/capabilities/chat/examples/1");
+}
+
+#[test]
+fn examples_that_teach_little_are_warned_of() {
+    let code = |more: &str| small("{keywords: [代码, code]}", &format!("{{keywords: [code], examples: [fix it]}}{more}"));
+    let alone = warning(&code(""));
+    assert_eq!(alone.path, "/capabilities/code/examples");
+    assert!(alone.message.contains("nothing to learn"), "{alone}");
+    let without_default = code("\n  draw: {examples: [paint it]}").replace("[chat, code]", "[chat, code, draw]");
+    let problem = warning(&without_default);
+    assert_eq!(problem.path, "/capabilities/chat");
+    assert!(problem.hint.contains("the default is for"), "{problem}");
+    policy(&without_default);
+}
