@@ -6,6 +6,7 @@ mod support;
 
 use penstock_control_plane::StoreConfig;
 use penstock_control_plane::store::{Embedded, Store, Txn, keys};
+use penstock_decision::classifier::{Examples, Model, Settings, checksum};
 use penstock_proto::admin::v1::{
     GetDecisionRequest, ListBackendsRequest, ListDecisionsRequest, ListNodesRequest, Node as NodeState,
     RollbackPolicyRequest,
@@ -352,4 +353,76 @@ async fn shutting_down_ends_the_streams_and_frees_the_store() {
     };
     assert_eq!(end.code(), Code::Unavailable);
     Embedded::open(path).await.unwrap();
+}
+
+/// A policy whose capabilities have examples; `fruit` is one of them.
+fn with_examples(fruit: &str) -> String {
+    let examples = format!("chat: {{default: true, examples: [{fruit}, pears, 苹果]}}\n  code: {{examples: [compile it, 编译]}}");
+    document("examples").replace("chat: {default: true}", &examples)
+}
+
+#[tokio::test]
+async fn a_version_comes_with_its_model_and_a_rollback_with_the_model_of_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&document("no examples")).await;
+    let mut node = Node::connect(&url(&control), "n1").await;
+    assert!(node.snapshot().await.capability_model.is_empty());
+    let mut models = Vec::new();
+    for fruit in ["apples", "cherries"] {
+        control.version_of(&with_examples(fruit)).await;
+        let snapshot = node.snapshot().await;
+        let model = Model::decode(&snapshot.capability_model).unwrap();
+        let policy = penstock_model::load(&with_examples(fruit)).policy.unwrap();
+        let expected = Examples::of(&policy).unwrap().hash(&Settings::default());
+        assert_eq!(model.trained_from(), expected);
+        models.push(snapshot.capability_model);
+    }
+    assert_ne!(models[0], models[1]);
+    let back = RollbackPolicyRequest { to_version: 2, ..RollbackPolicyRequest::default() };
+    control.policy.clone().rollback_policy(back).await.unwrap();
+    assert_eq!(node.snapshot().await.capability_model, models[0]);
+}
+
+#[tokio::test]
+async fn a_node_without_the_model_of_its_version_is_sent_the_snapshot_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&with_examples("apples")).await;
+    let mut first = Node::connect(&url(&control), "n1").await;
+    let snapshot = first.snapshot().await;
+    let hello = |model: &str| Hello {
+        have_version: snapshot.version,
+        have_hash: snapshot.content_hash.clone(),
+        have_lineage: snapshot.lineage.clone(),
+        have_capability_model: model.to_owned(),
+        ..Hello::default()
+    };
+    let mut bare = Node::connect_with(&url(&control), "n2", hello("")).await;
+    assert_eq!(bare.snapshot().await.capability_model, snapshot.capability_model);
+    let model = checksum(&snapshot.capability_model);
+    let mut complete = Node::connect_with(&url(&control), "n3", hello(&model)).await;
+    complete.live().await;
+}
+
+#[tokio::test]
+async fn a_control_plane_that_starts_again_finds_the_model_it_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = Control::embedded(&folder).await;
+    control.version_of(&with_examples("apples")).await;
+    let before = Node::connect(&url(&control), "n1").await.snapshot().await;
+    control.shutdown().await;
+    let key = keys::model("capability", Model::decode(&before.capability_model).unwrap().trained_from());
+    let store = Embedded::open(folder.path().join("store.redb")).await.unwrap();
+    let stored = store.get(&key).await.unwrap().unwrap();
+    assert_eq!(stored.value, before.capability_model);
+    store.close().await;
+    drop(store);
+
+    let control = Control::embedded(&folder).await;
+    let after = Node::connect(&url(&control), "n1").await.snapshot().await;
+    assert_eq!(after.capability_model, before.capability_model);
+    control.shutdown().await;
+    let store = Embedded::open(folder.path().join("store.redb")).await.unwrap();
+    assert_eq!(store.get(&key).await.unwrap().unwrap().revision, stored.revision, "it was not written again");
 }

@@ -219,8 +219,10 @@ fn examples_are_trimmed_and_kept_once() {
     let problem = warning(&repeated);
     assert_eq!(problem.path, "/capabilities/code/examples/1");
     assert_eq!(policy(&repeated).capabilities[0].examples, ["hello", "你好"]);
-    assert_eq!(error(&with("[ok, \"  \"]")).path, "/capabilities/chat/examples/1");
-    assert_eq!(error(&with(&format!("[ok, {}]", "x".repeat(5_000)))).path, "/capabilities/chat/examples/1");
+    for bad in ["\"  \"".to_owned(), "x".repeat(5_000)] {
+        let examples = format!("{{default: true, examples: [ok, {bad}]}}");
+        assert_eq!(first_error("{default: true}", &examples), "/capabilities/chat/examples/1");
+    }
 }
 
 #[test]
