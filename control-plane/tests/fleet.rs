@@ -357,7 +357,9 @@ async fn shutting_down_ends_the_streams_and_frees_the_store() {
 
 /// A policy whose capabilities have examples; `fruit` is one of them.
 fn with_examples(fruit: &str) -> String {
-    let examples = format!("chat: {{default: true, examples: [{fruit}, pears, 苹果]}}\n  code: {{examples: [compile it, 编译]}}");
+    let examples = format!(
+        "chat: {{default: true, examples: [{fruit}, pears, 苹果]}}\n  code: {{examples: [compile it, 编译]}}"
+    );
     document("examples").replace("chat: {default: true}", &examples)
 }
 

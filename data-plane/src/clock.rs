@@ -28,13 +28,20 @@ impl Moment {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     origin: Instant,
+    /// What the wall clock is taken to have shown at an instant, where it is not the system's.
+    pretended: Option<(Moment, SystemTime)>,
 }
 
 impl Clock {
     pub(crate) fn start() -> Self {
         // An hour in hand, so that "so long ago" can be expressed right after the start.
         let now = Instant::now();
-        Self { origin: now.checked_sub(Duration::from_secs(3_600)).unwrap_or(now) }
+        Self { origin: now.checked_sub(Duration::from_secs(3_600)).unwrap_or(now), pretended: None }
+    }
+
+    /// The wall clock is taken to show `wall` now.
+    pub(crate) fn pretending(self, wall: SystemTime) -> Self {
+        Self { pretended: Some((self.now(), wall)), ..self }
     }
 
     pub(crate) fn now(self) -> Moment {
@@ -47,7 +54,10 @@ impl Clock {
 
     /// The wall clock's time at `moment`.
     pub(crate) fn wall(self, moment: Moment) -> SystemTime {
-        SystemTime::now() - self.now().since(moment)
+        match self.pretended {
+            None => SystemTime::now() - self.now().since(moment),
+            Some((then, wall)) => wall + moment.since(then),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use opentelemetry_sdk::trace::SdkTracer;
 
@@ -33,6 +34,9 @@ pub struct Config {
     pub environment: HashMap<String, String>,
     /// Where spans go, if anywhere.
     pub tracer: Option<SdkTracer>,
+    /// What the wall clock is taken to show at the start, instead of the system's: for trying out what depends on the time
+    /// of day. The binary leaves it alone.
+    pub wall_clock: Option<SystemTime>,
 }
 
 impl Default for Config {
@@ -50,6 +54,7 @@ impl Default for Config {
             access_log: AccessLog::Off,
             environment: HashMap::new(),
             tracer: None,
+            wall_clock: None,
         }
     }
 }

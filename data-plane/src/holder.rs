@@ -10,12 +10,14 @@ use parking_lot::Mutex;
 use penstock_decision::capability::{self, Classifier};
 use penstock_decision::classifier::{Model, Unusable, checksum};
 use penstock_decision::plan::Plans;
+use penstock_decision::rules::Rules;
 use penstock_model::live::LiveState;
 use penstock_model::{Policy, Problem, Severity, Snapshot};
 use penstock_proto::fleet::v1::Snapshot as WireSnapshot;
 use tracing::{info, warn};
 
 use crate::clock::{Clock, Moment};
+use crate::facts::Places;
 use crate::fleet::{Held, Serving};
 use crate::google::Tokens;
 use crate::lkg;
@@ -81,6 +83,8 @@ impl Holder {
         if let Some(table) = self.table.load_full() {
             self.swap(Compiled {
                 snapshot: table.snapshot.clone(),
+                rules: Arc::clone(&table.rules),
+                places: Arc::clone(&table.places),
                 classifier: Arc::clone(&table.classifier),
                 capability_model: Arc::clone(&table.capability_model),
             });
@@ -114,7 +118,7 @@ impl Holder {
 
     /// Makes a table of what was compiled and the newest live state, and swaps it in.
     fn swap(&self, compiled: Compiled) {
-        let Compiled { snapshot, classifier, capability_model } = compiled;
+        let Compiled { snapshot, rules, places, classifier, capability_model } = compiled;
         let mut state = self.state.lock();
         let now = self.clock.now();
         let live = state.live.as_ref().map(|(live, came)| (live, now.since(*came)));
@@ -125,9 +129,11 @@ impl Holder {
         let retry_budgets = state.registry.retry_budgets(&snapshot.policy);
         let version = HeaderValue::from(snapshot.version);
         let table = RouteTable {
+            rules,
             classifier,
             capability_model,
             plans,
+            places,
             targets,
             retry_budgets,
             answers,
@@ -142,6 +148,8 @@ impl Holder {
 /// What stays the same from one policy version to the next.
 struct Compiled {
     snapshot: Snapshot,
+    rules: Arc<Rules>,
+    places: Arc<Places>,
     classifier: Arc<Classifier>,
     capability_model: Arc<str>,
 }
@@ -157,7 +165,8 @@ fn compile(wire: &WireSnapshot) -> Result<Compiled, Vec<Problem>> {
         .map_err(|message| vec![problem("/capabilities", message)])?;
     let capability_model = if model.is_some() { checksum(&wire.capability_model) } else { String::new() };
     let classifier = Arc::new(Classifier::new(&snapshot.policy, model));
-    Ok(Compiled { snapshot, classifier, capability_model: capability_model.into() })
+    let (rules, places) = (Arc::new(Rules::new(&snapshot.policy)), Places::new(&snapshot.policy));
+    Ok(Compiled { snapshot, rules, places, classifier, capability_model: capability_model.into() })
 }
 
 /// The model that came with a policy. One of a newer build is left aside, so that a fleet of two builds takes policies;

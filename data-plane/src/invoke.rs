@@ -1,5 +1,7 @@
 //! `POST /api/invoke`: a prompt in, an answer out, with the score of every candidate.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::StatusCode;
 use penstock_decision::context::RequestContext;
@@ -41,7 +43,8 @@ pub(crate) async fn serve(
     let context = with_view(context(ticket, &Api::Invoke, head), &ask.view);
     let context = RequestContext { model: asked.model.as_deref().unwrap_or_default(), ..context };
     ticket.request.asked_for(context.model);
-    decide_for(ticket, Asked { context, capability, turns: &mut std::iter::once(asked.prompt.as_ref()) })?;
+    let texts = || vec![Cow::Borrowed(asked.prompt.as_ref())];
+    decide_for(ticket, &Asked { context, capability, texts: &texts })?;
 
     let call = upstream_call(ticket, &ask)?;
     let (reply, _) = dispatch(ticket, &call, tokens).await?;

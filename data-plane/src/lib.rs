@@ -30,6 +30,7 @@ mod count;
 mod deadline;
 mod dispatch;
 mod error;
+mod facts;
 pub mod fleet;
 mod generic;
 mod google;

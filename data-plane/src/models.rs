@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use http::HeaderMap;
 use penstock_model::Policy;
-use penstock_model::policy::{Pattern, Target};
+use penstock_model::policy::{Accepts, Constraint, Field, Pattern, Target, TextField};
 use penstock_model::vendor::Wire;
 use serde_json::{Value, json};
 
@@ -36,14 +36,27 @@ pub(crate) fn one(policy: &Policy, name: &str, wire: Wire) -> Option<Bytes> {
 
 fn names(policy: &Policy) -> BTreeSet<&str> {
     let in_routes =
-        policy.routes.iter().flat_map(|route| &route.models).filter_map(|pattern| match pattern {
-            Pattern::Exact(name) => Some(name.as_str()),
-            Pattern::Glob(_) => None,
-        });
+        policy.routes.iter().flat_map(|route| &route.constraints).filter(is_of_model).flat_map(exact);
     // What generic services call their models is no name that a conversation could ask for.
     let talks = |target: &&Target| !policy.backends[target.backend.index()].vendor.wire.is_generic();
     let served = policy.targets.iter().filter(talks).map(|target| target.model.as_str());
     ["auto"].into_iter().chain(in_routes).chain(served).collect()
+}
+
+fn is_of_model(constraint: &&Constraint) -> bool {
+    constraint.field == Field::Text(TextField::Model)
+}
+
+/// The texts that a constraint names in full.
+fn exact(constraint: &Constraint) -> impl Iterator<Item = &str> {
+    let patterns = match &constraint.accepts {
+        Accepts::Texts(patterns) => patterns.as_slice(),
+        Accepts::Numbers(_) => &[],
+    };
+    patterns.iter().filter_map(|pattern| match pattern {
+        Pattern::Exact(name) => Some(name.as_str()),
+        Pattern::Glob(_) => None,
+    })
 }
 
 fn model(name: &str, wire: Wire) -> Value {

@@ -185,6 +185,7 @@ pub async fn start(config: Config) -> Result<Running, Error> {
 
 fn shared(config: &Config, traffic: SocketAddr) -> Result<Shared, Error> {
     let clock = Clock::start();
+    let clock = config.wall_clock.map_or(clock, |wall| clock.pretending(wall));
     let secrets = Secrets::new(config.environment.clone());
     Ok(Shared {
         clock,

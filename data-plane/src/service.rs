@@ -14,7 +14,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use penstock_decision::context::RequestContext;
-use penstock_decision::{Undecided, decide};
+use penstock_decision::facts::Texts;
+use penstock_decision::{Facts, Undecided, decide};
 use penstock_model::Policy;
 use penstock_model::policy::CapabilityId;
 use penstock_model::vendor::{Call as VendorCall, Wire};
@@ -30,6 +31,7 @@ use crate::count;
 use crate::deadline::deadline;
 use crate::dispatch::dispatch;
 use crate::error::Refusal;
+use crate::facts::LiveFacts;
 use crate::generic;
 use crate::invoke;
 use crate::models;
@@ -183,14 +185,14 @@ fn hex(bits: u64) -> HeaderValue {
     HeaderValue::from_bytes(&text).unwrap_or_else(|_| HeaderValue::from_static("0000000000000000"))
 }
 
-/// What [`decide_for`] and [`dispatch`] need of a body, whatever its protocol.
+/// What [`decide_for`] needs of a request, whatever its protocol.
 pub(crate) struct Asked<'a> {
     pub(crate) context: RequestContext<'a>,
     /// The capability that the body names. A body without such a field may have it in the header
     /// `x-penstock-capability`.
     pub(crate) capability: Option<CapabilityId>,
-    /// The last turn, then the first.
-    pub(crate) turns: &'a mut dyn Iterator<Item = &'a str>,
+    /// Those of the last turn, then those of the first; gathered only when something asks for them.
+    pub(crate) texts: &'a Texts<'a>,
 }
 
 /// A call of one of the protocols.
@@ -206,8 +208,7 @@ async fn forward(
     let context = with_view(context(ticket, api, head), view);
     ticket.request.asked_for(context.model);
     ticket.request.stream = view.stream;
-    let turns: Vec<_> = view.telling_turns().collect();
-    decide_for(ticket, Asked { context, capability: None, turns: &mut turns.iter().map(AsRef::as_ref) })?;
+    decide_for(ticket, &Asked { context, capability: None, texts: &|| view.telling_turns().collect() })?;
     if matches!(ask.call, VendorCall::CountTokens | VendorCall::GeminiCountTokens)
         && let Some(estimate) = count::estimate(ticket, &ask)
     {
@@ -256,7 +257,7 @@ async fn look_up(ticket: &mut Ticket, api: &Api<'_>, call: &Call<'_>) -> Option<
     }
 }
 
-/// What rules see of every call.
+/// What rules see of every call. Who and where we are, and when it is, is added by [`decide_for`].
 pub(crate) fn context<'a>(
     ticket: &Ticket,
     api: &Api<'_>,
@@ -264,7 +265,8 @@ pub(crate) fn context<'a>(
 ) -> RequestContext<'a> {
     let origin = Origin {
         client_ip: ticket.request.client,
-        unix_seconds: (unix_ms(ticket.worker.shared.clock.wall(ticket.started)) / 1_000) as u64,
+        request_id: "",
+        unix_seconds: 0,
         zone: "",
         region: "",
         node: "",
@@ -273,20 +275,29 @@ pub(crate) fn context<'a>(
 }
 
 /// Route, capability, pool.
-pub(crate) fn decide_for(ticket: &mut Ticket, asked: Asked<'_>) -> Result<(), Refusal> {
+pub(crate) fn decide_for(ticket: &mut Ticket, asked: &Asked<'_>) -> Result<(), Refusal> {
     let worker = Rc::clone(&ticket.worker);
     let table = Arc::clone(&ticket.table);
     let node = &worker.shared.node;
-    let context = RequestContext { zone: &node.zone, region: &node.region, node: &node.id, ..asked.context };
     let capability = match asked.capability {
         Some(capability) => Some(capability),
-        None => named_capability(table.policy(), context.headers)?,
+        None => named_capability(table.policy(), asked.context.headers)?,
     };
-    let decided = decide(&worker.rules, &table.classifier, table.policy(), &context, capability, asked.turns)
-        .map_err(|undecided| match undecided {
-            Undecided::NoRoute => Refusal::NoRoute,
-            Undecided::NoBackend { .. } => Refusal::NoBackend,
-        })?;
+    let context = RequestContext {
+        request_id: ticket.request.id.to_str().unwrap_or_default(),
+        unix_seconds: (unix_ms(worker.shared.clock.wall(ticket.started)) / 1_000) as u64,
+        zone: &node.zone,
+        region: &node.region,
+        node: &node.id,
+        ..asked.context
+    };
+    let backends = LiveFacts::new(&table, ticket.started);
+    let texts = || (asked.texts)();
+    let facts = Facts::new(context, table.policy(), &table.classifier, capability, &texts, &backends);
+    let decided = decide(&table.rules, &facts).map_err(|undecided| match undecided {
+        Undecided::NoRoute => Refusal::NoRoute,
+        Undecided::NoBackend { .. } => Refusal::NoBackend,
+    })?;
     for failed in &decided.failed {
         tracing::debug!(route = failed.route.0, error = %failed.error, "a condition could not be evaluated");
     }

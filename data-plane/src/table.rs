@@ -7,6 +7,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Uri};
 use penstock_decision::capability::Classifier;
 use penstock_decision::plan::Plans;
+use penstock_decision::rules::Rules;
 use penstock_model::Snapshot;
 use penstock_model::adapter::Adapter;
 use penstock_model::policy::{Address, Backend, Candidate, Policy, Pool, PoolId, RouteId, TargetId};
@@ -18,6 +19,7 @@ use penstock_providers::splice::ModelName;
 
 use crate::cache::Answers;
 use crate::clock::Moment;
+use crate::facts::Places;
 use crate::retry::RetryBudget;
 use crate::secrets::Secrets;
 use crate::target::TargetState;
@@ -26,10 +28,12 @@ use crate::target::TargetState;
 #[derive(Debug)]
 pub(crate) struct RouteTable {
     pub(crate) snapshot: Snapshot,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) classifier: Arc<Classifier>,
     /// The checksum of the classifier's model; empty when it has none.
     pub(crate) capability_model: Arc<str>,
     pub(crate) plans: Plans,
+    pub(crate) places: Arc<Places>,
     /// By [`TargetId`].
     pub(crate) targets: Vec<Arc<Target>>,
     /// By [`RouteId`].

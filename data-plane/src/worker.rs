@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
 use opentelemetry_sdk::trace::SdkTracer;
-use penstock_decision::rules::Rules;
 use penstock_proto::fleet::v1::Decision;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -54,7 +53,6 @@ pub(crate) struct Node {
 /// See the module's documentation.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) rules: Rules,
     pub(crate) pool: RefCell<Pool>,
     pub(crate) http2: RefCell<Http2Pool>,
     pub(crate) meter: RefCell<Meter>,
@@ -82,7 +80,6 @@ impl Worker {
         let samples = SAMPLES_PER_SECOND.div_ceil(shared.workers);
         Self {
             shared,
-            rules: Rules::default(),
             pool: RefCell::default(),
             http2: RefCell::default(),
             meter: RefCell::default(),

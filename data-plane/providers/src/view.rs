@@ -36,8 +36,16 @@ pub struct View<'a> {
     pub tools: usize,
     /// Does any message hold an image?
     pub images: bool,
+    /// Is there sound in a message, or wanted in the answer?
+    pub audio: bool,
+    /// Must the answer follow a JSON Schema?
+    pub json_schema: bool,
     /// The limit of the output, in tokens.
     pub max_tokens: Option<u64>,
+    /// The sampling temperature, as far as it is a number.
+    pub temperature: Option<f64>,
+    /// The conversation that the request is part of, where the protocol has a name for it.
+    pub session: Option<Cow<'a, str>>,
     /// The end user's id.
     pub user: Option<Cow<'a, str>>,
     pub(crate) texts: Vec<Text<'a>>,
@@ -97,6 +105,35 @@ impl<'a> View<'a> {
     pub(crate) fn push_image(&mut self) {
         self.images = true;
         self.other_tokens += tokens::PER_IMAGE;
+    }
+
+    /// Takes over the `temperature`. Anything but a number is for the vendor to refuse.
+    pub(crate) fn read_temperature(&mut self, raw: Option<&RawValue>) {
+        self.temperature =
+            raw.and_then(|raw| raw.get().parse().ok()).filter(|number: &f64| number.is_finite());
+    }
+
+    /// Takes over what the answer must look like: `{"type": "json_schema", …}` is a schema, anything else is none.
+    pub(crate) fn read_format(&mut self, format: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        struct Format<'a> {
+            #[serde(borrow)]
+            r#type: Option<&'a RawValue>,
+        }
+        let format = format.and_then(|raw| serde_json::from_str::<Format<'_>>(raw.get()).ok());
+        let kind = format.and_then(|format| format.r#type).and_then(JsonStr::new);
+        self.json_schema |= kind.is_some_and(|kind| kind.decode() == "json_schema");
+    }
+
+    /// Takes over the `format` within `options`. Options of another shape are for the vendor to refuse.
+    pub(crate) fn read_format_in(&mut self, options: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        struct Options<'a> {
+            #[serde(borrow)]
+            format: Option<&'a RawValue>,
+        }
+        let options = options.and_then(|raw| serde_json::from_str::<Options<'_>>(raw.get()).ok());
+        self.read_format(options.and_then(|options| options.format));
     }
 
     /// Adds the tools' declarations, `bytes` of JSON.

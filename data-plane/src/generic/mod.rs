@@ -54,8 +54,8 @@ fn decide(ticket: &mut Ticket, api: &Api<'_>, head: &Parts) -> Result<(), Refusa
         return Err(Refusal::UnknownPath);
     }
     let context = context(ticket, api, head);
-    let asked = Asked { context, capability: None, turns: &mut std::iter::empty() };
-    decide_for(ticket, asked).map_err(|refusal| match refusal {
+    let asked = Asked { context, capability: None, texts: &Vec::new };
+    decide_for(ticket, &asked).map_err(|refusal| match refusal {
         Refusal::NoRoute => Refusal::UnknownPath,
         other => other,
     })?;

@@ -1,5 +1,9 @@
 //! What deciding costs: per request in a proxy, per second in the control plane.
 
+#[path = "support/many.rs"]
+mod many;
+
+use std::borrow::Cow;
 use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -9,13 +13,15 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use http::HeaderMap;
 use penstock_decision::capability::Classifier;
 use penstock_decision::context::RequestContext;
-use penstock_decision::decide;
+use penstock_decision::facts::Texts;
 use penstock_decision::fleet::{Fleet, Gauges, RowSums};
 use penstock_decision::local::{Recent, Slot};
 use penstock_decision::pick::{LocalSignal, LocalView, Mask, Question, Standing, pick};
 use penstock_decision::plan::{Planned, Plans};
 use penstock_decision::rules::Rules;
+use penstock_decision::{Facts, decide};
 use penstock_model::Policy;
+use penstock_model::condition::NoFacts;
 use penstock_model::policy::{PoolId, TargetId};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -54,9 +60,14 @@ fn request(headers: &HeaderMap) -> RequestContext<'_> {
         system_prompt: true,
         prompt_tokens: 1_200,
         max_tokens: 256,
+        temperature: None,
         tools: 0,
         images: false,
+        audio: false,
+        json_schema: false,
         user: "u-1",
+        session: "",
+        request_id: "req-1",
         unix_seconds: 1_796_130_300,
         zone: "zone-a",
         region: "eu",
@@ -93,20 +104,90 @@ fn classify(criterion: &mut Criterion) {
     }
 }
 
+/// What a proxy knows of a request before a rule asks for more.
+struct Ready {
+    policy: Policy,
+    rules: Rules,
+    classifier: Classifier,
+}
+
+impl Ready {
+    fn new(policy: Policy) -> Self {
+        Self { rules: Rules::new(&policy), classifier: Classifier::new(&policy, None), policy }
+    }
+
+    fn facts<'a>(&'a self, request: RequestContext<'a>, texts: &'a Texts<'a>) -> Facts<'a> {
+        Facts::new(request, &self.policy, &self.classifier, None, texts, &NoFacts)
+    }
+}
+
+/// A user's last message.
+fn said() -> Vec<Cow<'static, str>> {
+    vec![Cow::Borrowed("帮我写一个快速排序算法")]
+}
+
 fn rules(criterion: &mut Criterion) {
     let mut headers = HeaderMap::new();
     headers.insert("x-tenant", "acme".parse().expect("a header value"));
     let request = request(&headers);
-    let rules = Rules::default();
-    let typed: String =
-        (0..100).map(|index| format!("  - {{name: r{index}, match: {{models: [m{index}*]}}}}\n")).collect();
-    let cel = "  - {name: cel, condition: \"headers['x-tenant'] == 'other' && prompt_tokens > 100\"}\n";
-    for (name, policy) in
-        [("1 route", wide(2, "")), ("100 routes", wide(2, &typed)), ("1 condition", wide(2, cel))]
-    {
+    let matcher = "  - {name: r, match: {models: [m*], headers: {x-tenant: acme}, stream: true}}\n";
+    let cel = "  - {name: cel, condition: \"headers['x-tenant'] != 'other' && prompt_tokens + max_tokens > 9000\"}\n";
+    for (name, routes) in [("1 route", ""), ("2 routes", matcher), ("1 condition", cel)] {
+        let ready = Ready::new(wide(2, routes));
         criterion.bench_function(&format!("match/{name}"), |bencher| {
-            bencher.iter(|| rules.match_route(&policy, black_box(&request)));
+            bencher.iter(|| ready.rules.match_route(&ready.facts(black_box(request), &|| said())));
         });
+    }
+}
+
+/// The index beside a look at every rule, on the same rules and requests.
+fn many_rules(criterion: &mut Criterion) {
+    let (headers, requests) = (HeaderMap::new(), many::requests());
+    for count in [200, 1_000, 10_000] {
+        let ready = Ready::new(wide(50, &many::rules(count)));
+        let mut group = criterion.benchmark_group(format!("{count} rules"));
+        let facts = |next: &many::Said, then: &mut dyn FnMut(&Facts<'_>)| {
+            then(&ready.facts(next.context(request(&headers)), &|| said()));
+        };
+        let mut turn = requests.iter().cycle();
+        group.bench_function("index", |bencher| {
+            bencher.iter(|| {
+                let next = turn.next().expect("it never ends");
+                facts(next, &mut |facts| _ = black_box(ready.rules.match_route(facts)));
+            });
+        });
+        group.bench_function("every rule", |bencher| {
+            bencher.iter(|| {
+                let next = turn.next().expect("it never ends");
+                facts(next, &mut |facts| _ = black_box(ready.rules.scan(facts)));
+            });
+        });
+        let plans = Plans::new(&ready.policy, None);
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        group.bench_function("whole decision, 50 candidates", |bencher| {
+            bencher.iter(|| {
+                let next = turn.next().expect("it never ends");
+                let texts = || said();
+                let facts = ready.facts(next.context(request(&headers)), &texts);
+                let decided = decide(&ready.rules, &facts).expect("the last route takes everything");
+                let plan = plans.pool(decided.pool);
+                let question = Question { plan, tried: Mask::default(), in_flight: 40, max_ejected: 0.5 };
+                pick(black_box(&question), &Busy { plan }, || random.random())
+            });
+        });
+        group.finish();
+    }
+}
+
+fn compile(criterion: &mut Criterion) {
+    for count in [1_000, 10_000] {
+        let policy = wide(50, &many::rules(count));
+        let mut group = criterion.benchmark_group("compile");
+        group.sample_size(10);
+        group.bench_function(format!("{count} rules"), |bencher| {
+            bencher.iter(|| Rules::new(black_box(&policy)))
+        });
+        group.finish();
     }
 }
 
@@ -124,16 +205,15 @@ fn picks(criterion: &mut Criterion) {
 }
 
 fn whole(criterion: &mut Criterion) {
-    let policy = policy(penstock_model::DEMO_POLICY);
-    let (rules, classifier, plans) =
-        (Rules::default(), Classifier::new(&policy, None), Plans::new(&policy, None));
+    let ready = Ready::new(policy(penstock_model::DEMO_POLICY));
+    let plans = Plans::new(&ready.policy, None);
     let headers = HeaderMap::new();
     let request = request(&headers);
     let mut random = Pcg64Mcg::seed_from_u64(1);
     criterion.bench_function("decide and pick/short prompt", |bencher| {
         bencher.iter(|| {
-            let text = black_box("帮我写一个快速排序算法");
-            let decided = decide(&rules, &classifier, &policy, &request, None, [text]).expect("it matches");
+            let decided =
+                decide(&ready.rules, &ready.facts(black_box(request), &|| said())).expect("it matches");
             let plan = plans.pool(decided.pool);
             let question = Question { plan, tried: Mask::default(), in_flight: 4, max_ejected: 0.5 };
             pick(&question, &Busy { plan }, || random.random())
@@ -157,5 +237,5 @@ fn per_second(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, classify, rules, picks, whole, per_second);
+criterion_group!(benches, classify, rules, many_rules, compile, picks, whole, per_second);
 criterion_main!(benches);

@@ -1,30 +1,23 @@
-//! What a route's condition may look at: the fields of [`penstock_model::policy::CONTEXT_FIELDS`].
+//! What a request says of itself.
 
 use std::net::IpAddr;
-use std::sync::OnceLock;
 
-use cel::common::types::{CelBool, CelInt, CelMap, CelMapKey, CelString};
-use cel::common::value::{CowVal, Val};
-use cel::context::VariableResolver;
 use http::HeaderMap;
 
-/// Header that names the caller's line of business.
-const BIZ_TYPE: &str = "x-biz-type";
-
-/// A request as rules see it. Everything is borrowed; nothing is computed before a condition asks for it.
+/// A request as rules see it: what is at hand without any work. What takes some is in [`crate::facts::Facts`].
 #[derive(Debug, Clone, Copy)]
 pub struct RequestContext<'a> {
     /// HTTP method.
     pub method: &'a str,
     /// Path without the query.
     pub path: &'a str,
-    /// `Host` header or `:authority`.
+    /// `Host` header or `:authority`, as it came.
     pub host: &'a str,
     /// Of a header that comes several times, rules see the first; one that is no UTF-8 they do not see.
     pub headers: &'a HeaderMap,
     /// Address of the peer.
     pub client_ip: IpAddr,
-    /// `openai-chat`, `openai-embeddings` or `invoke`.
+    /// See `protocol` in [`penstock_model::policy::CONTEXT_FIELDS`].
     pub protocol: &'a str,
     /// The model the client asked for, empty when it named none.
     pub model: &'a str,
@@ -38,12 +31,22 @@ pub struct RequestContext<'a> {
     pub prompt_tokens: u64,
     /// The client's limit on output tokens, 0 when not given.
     pub max_tokens: u64,
+    /// Sampling temperature, `None` when not given.
+    pub temperature: Option<f64>,
     /// Tools the request declares.
     pub tools: u32,
     /// Does a message hold an image?
     pub images: bool,
-    /// The request's `user` field, empty when absent.
+    /// Is there sound in a message, or wanted in the answer?
+    pub audio: bool,
+    /// Must the answer follow a JSON Schema?
+    pub json_schema: bool,
+    /// The end user, as the body names it, empty when absent.
     pub user: &'a str,
+    /// The conversation, as the body names it, empty when absent. Rules see the header `x-session-id` where there is one.
+    pub session: &'a str,
+    /// The request's id, which the bucket of a request without a session is drawn from.
+    pub request_id: &'a str,
     /// When the request arrived, seconds since 1970 UTC.
     pub unix_seconds: u64,
     /// The proxy's zone.
@@ -75,82 +78,10 @@ impl<'a> RequestContext<'a> {
     }
 }
 
-/// A [`RequestContext`] as CEL variables, each made when a condition names it.
-pub(crate) struct Variables<'a> {
-    context: RequestContext<'a>,
-    /// Made once per request, and only for conditions that use headers.
-    headers: OnceLock<CelMap<'a>>,
-}
-
-impl<'a> Variables<'a> {
-    pub(crate) fn new(context: RequestContext<'a>) -> Self {
-        Self { context, headers: OnceLock::new() }
-    }
-
-    fn headers(&self) -> &CelMap<'a> {
-        self.headers.get_or_init(|| {
-            let context = self.context;
-            let entry = |name: &'a http::HeaderName| -> Option<(CelMapKey<'a>, Box<dyn Val + 'a>)> {
-                let value = context.header(name.as_str())?;
-                Some((CelMapKey::String(name.as_str().into()), Box::new(CelString::from(value))))
-            };
-            let entries: std::collections::HashMap<_, _> = context.headers.keys().filter_map(entry).collect();
-            entries.into()
-        })
-    }
-}
-
-impl VariableResolver for Variables<'_> {
-    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
-        let text = |value: &'b str| CowVal::owned(CelString::from(value));
-        let int = |value: u64| CowVal::owned(CelInt::from(i64::try_from(value).unwrap_or(i64::MAX)));
-        let bool = |value: bool| CowVal::owned(CelBool::from(value));
-        let context = &self.context;
-        Some(match variable {
-            "method" => text(context.method),
-            "path" => text(context.path),
-            "host" => text(context.host),
-            "headers" => CowVal::Borrowed(self.headers()),
-            "client_ip" => CowVal::owned(CelString::from(context.client_ip.to_string())),
-            "protocol" => text(context.protocol),
-            "model" => text(context.model),
-            "stream" => bool(context.stream),
-            "message_count" => int(context.message_count.into()),
-            "system_prompt" => bool(context.system_prompt),
-            "prompt_tokens" => int(context.prompt_tokens),
-            "max_tokens" => int(context.max_tokens),
-            "tools" => int(context.tools.into()),
-            "images" => bool(context.images),
-            "user" => text(context.user),
-            "biz_type" => text(context.header(BIZ_TYPE).unwrap_or_default()),
-            "hour" => int(context.hour().into()),
-            "weekday" => int(context.weekday().into()),
-            "zone" => text(context.zone),
-            "region" => text(context.region),
-            "node" => text(context.node),
-            _ => return None,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use penstock_model::policy::CONTEXT_FIELDS;
-
     use super::*;
     use crate::testing::request;
-
-    #[test]
-    fn every_field_of_the_reference_page_has_a_value_of_its_type() {
-        let headers = HeaderMap::new();
-        let variables = Variables::new(request(&headers));
-        for (name, kind, _) in CONTEXT_FIELDS {
-            let value = variables.resolve(name).unwrap_or_else(|| panic!("{name} has no value"));
-            let found = value.get_type().name().to_owned();
-            assert_eq!(found, kind.split('(').next().unwrap(), "{name}");
-        }
-        assert!(variables.resolve("tenant").is_none());
-    }
 
     #[test]
     fn hours_and_weekdays_are_those_of_the_calendar() {

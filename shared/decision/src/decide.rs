@@ -1,10 +1,9 @@
 //! Route, then capability, then pool.
 
-use penstock_model::Policy;
 use penstock_model::policy::{CapabilityId, PoolId, RouteId};
 
-use crate::capability::{CapabilitySource, Classification, Classifier};
-use crate::context::RequestContext;
+use crate::capability::{CapabilitySource, Classification};
+use crate::facts::Facts;
 use crate::rules::{ConditionFailure, Rules};
 
 /// Where a request goes.
@@ -34,42 +33,36 @@ pub enum Undecided {
     },
 }
 
-/// Decides. `asked` is the capability the client named, if any; `texts` are those of the last user message.
+/// Decides.
 ///
 /// A capability guessed from the text is a guess: where the route has no backend for it, the default takes over. One that
 /// was asked for is not.
 ///
 /// # Errors
 /// When no route matches, or the one that does cannot give what was asked for.
-pub fn decide<'t>(
-    rules: &Rules,
-    classifier: &Classifier,
-    policy: &Policy,
-    request: &RequestContext<'_>,
-    asked: Option<CapabilityId>,
-    texts: impl IntoIterator<Item = &'t str>,
-) -> Result<Decided, Undecided> {
-    let matched = rules.match_route(policy, request);
+pub fn decide(rules: &Rules, facts: &Facts<'_>) -> Result<Decided, Undecided> {
+    let matched = rules.match_route(facts);
     let route_id = matched.route.ok_or(Undecided::NoRoute)?;
+    let policy = facts.policy;
     let route = &policy.routes[route_id.index()];
-    let told = route
-        .capability
-        .map(|capability| (capability, CapabilitySource::Route))
-        .or(asked.map(|capability| (capability, CapabilitySource::Caller)));
     let pool_of = |capability: CapabilityId| route.pools.get(capability.index()).copied().flatten();
     let decided =
         |classification, pool| Decided { route: route_id, classification, pool, failed: matched.failed };
 
-    if let Some((capability, source)) = told {
-        let pool = pool_of(capability).ok_or(Undecided::NoBackend { route: route_id, capability })?;
-        return Ok(decided(Classification { capability, confidence: 1.0, source }, pool));
+    let told = route.capability.map(|capability| Classification {
+        capability,
+        confidence: 1.0,
+        source: CapabilitySource::Route,
+    });
+    let needed = told.unwrap_or_else(|| facts.classification());
+    let missing = Undecided::NoBackend { route: route_id, capability: needed.capability };
+    if let Some(pool) = pool_of(needed.capability) {
+        return Ok(decided(needed, pool));
     }
-    let guess = classifier.classify(texts);
-    if let Some(pool) = pool_of(guess.capability) {
-        return Ok(decided(guess, pool));
+    if matches!(needed.source, CapabilitySource::Route | CapabilitySource::Caller) {
+        return Err(missing);
     }
     let capability = policy.default_capability;
-    let missing = Undecided::NoBackend { route: route_id, capability: guess.capability };
     let pool = pool_of(capability).ok_or(missing)?;
     Ok(decided(Classification { capability, confidence: 0.0, source: CapabilitySource::Default }, pool))
 }

@@ -13,7 +13,9 @@ pub mod capability;
 pub mod classifier;
 pub mod context;
 mod decide;
+pub mod facts;
 pub mod fleet;
+mod language;
 pub mod local;
 pub mod pick;
 pub mod plan;
@@ -24,3 +26,4 @@ pub mod score;
 mod testing;
 
 pub use decide::{Decided, Undecided, decide};
+pub use facts::Facts;

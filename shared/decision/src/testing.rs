@@ -1,12 +1,16 @@
 //! What the tests of this crate share.
 
+use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
 use http::HeaderMap;
 use penstock_model::Policy;
+use penstock_model::condition::NoFacts;
 use penstock_model::policy::TargetId;
 
+use crate::capability::Classifier;
 use crate::context::RequestContext;
+use crate::facts::Facts;
 use crate::plan::Planned;
 use crate::score::Term;
 
@@ -31,14 +35,31 @@ pub(crate) fn request(headers: &HeaderMap) -> RequestContext<'_> {
         system_prompt: true,
         prompt_tokens: 1_200,
         max_tokens: 256,
+        temperature: None,
         tools: 1,
         images: false,
+        audio: false,
+        json_schema: false,
         user: "u-1",
+        session: "",
+        request_id: "req-1",
         unix_seconds: 1_796_130_300,
         zone: "zone-a",
         region: "eu",
         node: "node-1",
     }
+}
+
+/// What can be known of `request`, whose user said `texts` last.
+pub(crate) fn facts<T>(
+    policy: &Policy,
+    request: RequestContext<'_>,
+    texts: &[&str],
+    then: impl FnOnce(&Facts<'_>) -> T,
+) -> T {
+    let classifier = Classifier::new(policy, None);
+    let texts = || texts.iter().map(|text| Cow::Borrowed(*text)).collect();
+    then(&Facts::new(request, policy, &classifier, None, &texts, &NoFacts))
 }
 
 /// Candidates with these weights and costs, in perfect health.

@@ -32,7 +32,10 @@ mod tests {
             assert!(capability.examples.len() >= 40, "{}", capability.name);
             for example in &capability.examples {
                 let claimed = claimed(example);
-                assert!(claimed.is_empty() || claimed == [capability.name.as_str()], "{example}: {claimed:?}");
+                assert!(
+                    claimed.is_empty() || claimed == [capability.name.as_str()],
+                    "{example}: {claimed:?}"
+                );
             }
         }
     }

@@ -224,7 +224,8 @@ pub struct Route {
     #[serde(default, rename = "match")]
     pub matches: Match,
     /// A CEL expression over the routing context that must be true as well. An expression that fails, for example on
-    /// a header that is absent, is not true.
+    /// a header that is absent, is not true. What could as well be a matcher, like `model == "x" && stream`, costs no more
+    /// than one.
     #[serde(default)]
     #[schemars(example = "stream && headers[\"x-tenant\"] == \"acme\"")]
     pub condition: Option<String>,
@@ -247,25 +248,135 @@ pub struct Route {
     /// Answers are kept for identical requests. Off where it is not given.
     #[serde(default)]
     pub cache: Option<Cache>,
+    /// Up to eight words that decision records, the access log and spans carry for requests that come this way.
+    #[serde(default)]
+    pub tags: Vec<String>,
 }
 
-/// All that is given must hold: each list must have an entry that matches the request's value. `*` stands for any run
-/// of characters.
+/// All that is given must hold: each list must have an entry that matches the request's value. In lists of text, `*` stands
+/// for any run of characters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Match {
     /// Request paths, for example `/v1/chat/completions`.
     pub paths: Vec<String>,
+    /// HTTP methods, in capitals. Calls of a model are all `POST`; other services have others.
+    pub methods: Vec<String>,
+    /// Names of hosts that clients call, without the port, for example `*.ai.example.com`.
+    pub hosts: Vec<String>,
     /// Requested models, for example `gpt-4o*`.
     pub models: Vec<String>,
     /// Header values by name, for example `{x-tenant: acme}`; a header that is absent never matches.
     pub headers: BTreeMap<String, String>,
+    /// Lines of business: what the header `x-biz-type` says.
+    pub biz_types: Vec<String>,
+    /// End users, as the request's body names them.
+    pub users: Vec<String>,
+    /// What the request needs: names under `capabilities`, no patterns. A route with these has the text looked at before
+    /// the route is known, at the cost of a classification for requests that get that far.
+    pub capabilities: Vec<String>,
+    /// Languages of what the user said last, told by their script.
+    pub languages: Vec<Language>,
+    /// Networks that clients call from, in CIDR notation, for example `10.0.0.0/8`. The address is that of the peer.
+    pub networks: Vec<String>,
     /// `true`: only streamed requests; `false`: only the others.
     pub stream: Option<bool>,
+    /// `true`: only requests that declare tools; `false`: only the others.
+    pub tools: Option<bool>,
+    /// `true`: only requests with an image; `false`: only the others.
+    pub images: Option<bool>,
+    /// `true`: only requests with sound, or for it; `false`: only the others.
+    pub audio: Option<bool>,
+    /// `true`: only requests whose answer must follow a JSON Schema; `false`: only the others.
+    pub json_schema: Option<bool>,
+    /// How long the prompt is, in tokens, as estimated.
+    pub prompt_tokens: Option<TokenRange>,
+    /// The client's limit on the answer, in tokens; 0 when it has set none.
+    pub max_tokens: Option<TokenRange>,
+    /// When it arrives.
+    pub time: Option<TimeWindow>,
+    /// This share of requests, in percent: those whose `bucket` is below it (see the conditions). Requests of one session
+    /// are in or out together. A route below that takes 30 after one that took 10 takes the 20 in between.
+    #[schemars(range(min = 1, max = 100))]
+    pub percent: Option<u8>,
+}
+
+/// From the least to the most tokens, both included.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TokenRange {
+    /// At least so many.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub min: Option<u32>,
+    /// At most so many.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub max: Option<u32>,
+}
+
+/// Hours of the day, on some days of the week, on the clocks of a time zone.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimeWindow {
+    /// Whose clocks, by its IANA name.
+    #[schemars(example = "Asia/Shanghai")]
+    pub zone: String,
+    /// First minute.
+    #[schemars(example = "08:00")]
+    pub from: String,
+    /// The minute after the last; `24:00` is the end of the day. Earlier than `from`: on the next day.
+    #[schemars(example = "18:00")]
+    pub to: String,
+    /// Days on which it begins: `mon`, `tue`, `wed`, `thu`, `fri`, `sat`, `sun`, or from one to another as in `mon-fri`.
+    /// Every day where none is given.
+    pub weekdays: Vec<String>,
+}
+
+impl Default for TimeWindow {
+    fn default() -> Self {
+        Self {
+            zone: "UTC".to_owned(),
+            from: "00:00".to_owned(),
+            to: "24:00".to_owned(),
+            weekdays: Vec::new(),
+        }
+    }
+}
+
+/// A language, as far as its script tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// Chinese: Han characters without kana.
+    Zh,
+    /// English, and whatever else is written in Latin letters.
+    En,
+    /// Japanese: kana.
+    Ja,
+    /// Korean: hangul.
+    Ko,
+    /// Another script, or no text.
+    Other,
+}
+
+impl Language {
+    /// Every one of them.
+    pub const ALL: &[Self] = &[Self::Zh, Self::En, Self::Ja, Self::Ko, Self::Other];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Zh => "zh",
+            Self::En => "en",
+            Self::Ja => "ja",
+            Self::Ko => "ko",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// A backend and, where it has several, which of its models.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteTarget {
     /// A name under `backends`.

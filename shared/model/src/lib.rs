@@ -12,6 +12,7 @@
 pub mod adapter;
 mod address;
 pub mod condition;
+mod constraint;
 mod demo;
 pub mod document;
 pub mod live;
@@ -27,6 +28,7 @@ pub mod snapshot;
 mod units;
 pub mod usage;
 pub mod vendor;
+mod window;
 
 pub use demo::DEMO_POLICY;
 pub use load::{Loaded, load};

@@ -1,4 +1,6 @@
-//! Strings with `*` for any run of characters, as routes use them for paths, models and header values.
+//! Strings with `*` for any run of characters, as routes use them for paths, models, header values and the like.
+
+use std::fmt;
 
 /// A string with `*` for any run of characters, the empty one included. Nothing else is special.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +45,45 @@ impl Pattern {
         }
     }
 
+    /// Does it match all that `other` matches? `true` is certain.
+    ///
+    /// A star of `other` stands for any run, so that only a star can match it; and what a star matches may as well be
+    /// another run.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.matches(&other.to_string())
+    }
+
+    /// Is there a value that both match?
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(exact), pattern) | (pattern, Self::Exact(exact)) => pattern.matches(exact),
+            // The longer beginning, the middles of both, the longer end: both match that.
+            (Self::Glob(these), Self::Glob(those)) => {
+                let ends = these.first().zip(those.first()).zip(these.last().zip(those.last()));
+                ends.is_some_and(|((a, b), (y, z))| {
+                    (a.starts_with(b.as_str()) || b.starts_with(a.as_str()))
+                        && (y.ends_with(z.as_str()) || z.ends_with(y.as_str()))
+                })
+            }
+        }
+    }
+
     /// Does it match every value?
     #[must_use]
     pub fn matches_all(&self) -> bool {
         matches!(self, Self::Glob(parts) if parts.iter().all(String::is_empty))
+    }
+}
+
+/// As written.
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(exact) => formatter.write_str(exact),
+            Self::Glob(parts) => formatter.write_str(&parts.join("*")),
+        }
     }
 }
 

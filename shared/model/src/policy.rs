@@ -6,11 +6,13 @@ use std::time::Duration;
 use crate::adapter::Adapter;
 pub use crate::address::{Address, Host};
 pub use crate::condition::{CONTEXT_FIELDS, Condition};
-pub use crate::document::Preset;
+pub use crate::constraint::{Accepts, Constraint, Field, NumberField, TextField, address_number};
+pub use crate::document::{Language, Preset};
 pub use crate::pattern::Pattern;
 pub use crate::price::Price;
 pub use crate::settings::Settings;
 use crate::vendor::{Call, MaxTokens, Vendor};
+pub use crate::window::week_minute;
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -184,14 +186,8 @@ pub struct Target {
 pub struct Route {
     /// Its name.
     pub name: String,
-    /// Patterns; empty matches all.
-    pub paths: Vec<Pattern>,
-    /// Patterns; empty matches all.
-    pub models: Vec<Pattern>,
-    /// Lower-case name and pattern.
-    pub headers: Vec<(String, Pattern)>,
-    /// Only streamed (or only others).
-    pub stream: Option<bool>,
+    /// What must hold of the request, matchers first, then the parts of the condition that are as good as matchers.
+    pub constraints: Vec<Constraint>,
     /// The compiled expression.
     pub condition: Option<Condition>,
     /// Assumed instead of classified.
@@ -208,6 +204,8 @@ pub struct Route {
     pub strict: bool,
     /// How long answers are kept for identical requests, if they are.
     pub cache: Option<Duration>,
+    /// Words that records of its requests carry.
+    pub tags: Vec<String>,
 }
 
 /// Interchangeable candidates of one route for one capability.

@@ -10,11 +10,16 @@ use penstock_providers::view::View;
 
 use crate::api::Api;
 
+/// The protocol of calls that are all about sound.
+const SPEECH: &str = "openai-audio";
+
 /// Where and when a request arrives.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     /// Address of the peer.
     pub client_ip: IpAddr,
+    /// The request's id.
+    pub request_id: &'a str,
     /// Seconds since 1970 UTC.
     pub unix_seconds: u64,
     /// The proxy's zone.
@@ -44,9 +49,14 @@ pub fn context<'a>(api: &Api<'_>, head: &'a Parts, origin: &Origin<'a>) -> Reque
         system_prompt: false,
         prompt_tokens: 0,
         max_tokens: 0,
+        temperature: None,
         tools: 0,
         images: false,
+        audio: false,
+        json_schema: false,
         user: "",
+        session: "",
+        request_id: origin.request_id,
         unix_seconds: origin.unix_seconds,
         zone: origin.zone,
         region: origin.region,
@@ -64,9 +74,13 @@ pub fn with_view<'a>(context: RequestContext<'a>, view: &'a View<'_>) -> Request
         system_prompt: view.system_prompt,
         prompt_tokens: view.estimated_prompt_tokens(),
         max_tokens: view.max_tokens.unwrap_or(0),
+        temperature: view.temperature,
         tools: view.tools as u32,
         images: view.images,
+        audio: view.audio || context.protocol == SPEECH,
+        json_schema: view.json_schema,
         user: view.user.as_deref().unwrap_or_default(),
+        session: view.session.as_deref().unwrap_or_default(),
         ..context
     }
 }

@@ -25,7 +25,8 @@ fn the_shipped_capabilities_meet_what_is_promised_of_them() {
     let counted: u64 =
         confusion.iter().flat_map(|row| row.as_array().unwrap()).map(|count| count.as_u64().unwrap()).sum();
     assert_eq!(counted, report["texts"].as_u64().unwrap());
-    let languages: Vec<_> = report["languages"].as_array().unwrap().iter().map(|part| &part["name"]).collect();
+    let languages: Vec<_> =
+        report["languages"].as_array().unwrap().iter().map(|part| &part["name"]).collect();
     assert_eq!(languages, ["en", "zh"]);
     assert_eq!(report["wrong"], Value::Array(Vec::new()));
 }
@@ -33,7 +34,8 @@ fn the_shipped_capabilities_meet_what_is_promised_of_them() {
 #[test]
 fn the_report_for_people_is_in_their_language() {
     let english = test(&["--wrong"], &[]);
-    for part in ["accuracy     0.9", "confusion: a row is what it is", "by language", "CONFIDENCE", "wrong\n"] {
+    for part in ["accuracy     0.9", "confusion: a row is what it is", "by language", "CONFIDENCE", "wrong\n"]
+    {
         assert!(english.out.contains(part), "{part}: {}", english.out);
     }
     let chinese = test(&[], &[("LANG", "zh_CN.UTF-8")]);
@@ -52,7 +54,8 @@ fn without_a_file_the_policy_is_the_control_planes() {
         },
         ..Script::default()
     });
-    let served = penstock(&["capability", "test", "-f", HELD_OUT, "-o", "json", "--server", &control.url], &[]);
+    let served =
+        penstock(&["capability", "test", "-f", HELD_OUT, "-o", "json", "--server", &control.url], &[]);
     let (served, local): (Value, Value) = (
         serde_json::from_str(&served.out).unwrap(),
         serde_json::from_str(&test(&["-o", "json"], &[]).out).unwrap(),
@@ -67,7 +70,10 @@ fn a_label_that_the_policy_has_not_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("labelled.jsonl");
     for (lines, what) in [
-        ("{\"text\": \"hi\", \"capability\": \"chat\"}\n\n{\"text\": \"x\", \"capability\": \"art\"}\n", "labelled.jsonl:3: "),
+        (
+            "{\"text\": \"hi\", \"capability\": \"chat\"}\n\n{\"text\": \"x\", \"capability\": \"art\"}\n",
+            "labelled.jsonl:3: ",
+        ),
         ("{\"text\": \"hi\"}\n", "labelled.jsonl:1: "),
         ("\n", "has no texts"),
     ] {
@@ -85,7 +91,8 @@ fn an_explanation_names_keywords_guesses_and_pieces() {
     };
     let table = explain("解方程 x² - 4 = 0，并说明每一步", &[]);
     assert_eq!(table.code, 0, "{table:?}");
-    for part in ["capability   math (from keyword", "keywords     解方程 (math)", "what speaks for", "math"] {
+    for part in ["capability   math (from keyword", "keywords     解方程 (math)", "what speaks for", "math"]
+    {
         assert!(table.out.contains(part), "{part}: {}", table.out);
     }
     let json = explain("Which of these two novels would you recommend to a friend?", &["-o", "json"]);

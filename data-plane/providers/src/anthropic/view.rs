@@ -22,6 +22,10 @@ struct Body<'a> {
     max_tokens: Option<&'a RawValue>,
     #[serde(borrow)]
     metadata: Option<Metadata<'a>>,
+    #[serde(borrow)]
+    temperature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output_config: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +94,8 @@ pub fn view(body: &[u8]) -> Result<View<'_>, InvalidBody> {
         ..View::default()
     };
     view.read_model(body, parsed.model)?;
+    view.read_temperature(parsed.temperature);
+    view.read_format_in(parsed.output_config);
     view.push_tools(tools.clone().count(), tools.map(|tool| tool.get().len() as u64).sum());
     view.push_tokens(tokens::PER_MESSAGE * parsed.messages.len() as u64);
     if let Some(system) = parsed.system {
@@ -170,6 +176,22 @@ mod tests {
         assert_eq!(view.texts().collect::<Vec<_>>(), ["doc", "42", "one", "Be brief."]);
         assert!(matches!(view.texts().next(), Some(Cow::Borrowed("doc"))));
         assert!(view.estimated_prompt_tokens() > tokens::PER_IMAGE);
+    }
+
+    #[test]
+    fn the_temperature_is_noticed() {
+        assert_eq!(view(br#"{"messages":[],"temperature":0.5}"#).unwrap().temperature, Some(0.5));
+        assert_eq!(view(br#"{"messages":[]}"#).unwrap().temperature, None);
+    }
+
+    #[test]
+    fn a_schema_for_the_answer_is_noticed() {
+        let seen = |config: &str| {
+            let body = format!(r#"{{"messages":[],"output_config":{config}}}"#);
+            view(body.as_bytes()).unwrap().json_schema
+        };
+        assert!(seen(r#"{"effort":"low","format":{"type":"json_schema","schema":{}}}"#));
+        assert!(!seen(r#"{"effort":"low"}"#) && !seen("null") && !seen("5"));
     }
 
     #[test]

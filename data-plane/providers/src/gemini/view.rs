@@ -19,15 +19,21 @@ struct Body<'a> {
     system_instruction: Option<Content<'a>>,
     #[serde(borrow)]
     tools: Option<Vec<&'a RawValue>>,
-    #[serde(alias = "generation_config")]
-    generation_config: Option<GenerationConfig>,
+    #[serde(borrow, alias = "generation_config")]
+    generation_config: Option<GenerationConfig<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
+struct GenerationConfig<'a> {
+    #[serde(borrow)]
+    temperature: Option<&'a RawValue>,
     #[serde(alias = "max_output_tokens")]
     max_output_tokens: Option<u64>,
+    #[serde(alias = "response_schema")]
+    response_schema: Option<IgnoredAny>,
+    #[serde(alias = "response_json_schema")]
+    response_json_schema: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -96,15 +102,19 @@ pub fn count_tokens_view<'a>(body: &'a [u8], model: &'a str) -> Result<View<'a>,
 
 fn view_of<'a>(body: &Body<'a>, model: &'a str, stream: bool) -> View<'a> {
     let contents = body.contents.as_deref().unwrap_or_default();
+    let config = body.generation_config.as_ref();
     let mut view = View {
         model: Some(Cow::Borrowed(model)),
         stream,
         include_usage: true,
         message_count: contents.len(),
         system_prompt: body.system_instruction.is_some(),
-        max_tokens: body.generation_config.as_ref().and_then(|config| config.max_output_tokens),
+        max_tokens: config.and_then(|config| config.max_output_tokens),
+        json_schema: config
+            .is_some_and(|config| config.response_schema.is_some() || config.response_json_schema.is_some()),
         ..View::default()
     };
+    view.read_temperature(config.and_then(|config| config.temperature));
     view.push_tokens(tokens::PER_MESSAGE * contents.len() as u64);
     for tool in body.tools.iter().flatten() {
         let declared =
@@ -129,12 +139,13 @@ fn read_parts<'a>(view: &mut View<'a>, message: usize, role: Role, content: &Con
             view.push_text(message, role, text);
         }
         let data = [part.inline_data, part.file_data];
-        let is_image = |data: &Data<'_>| {
+        for data in data.into_iter().flatten() {
             let kind = data.mime_type.and_then(JsonStr::new).map(JsonStr::decode);
-            kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("image/"))
-        };
-        if data.iter().flatten().any(is_image) {
-            view.push_image();
+            let kind = kind.unwrap_or_default().to_ascii_lowercase();
+            if kind.starts_with("image/") {
+                view.push_image();
+            }
+            view.audio |= kind.starts_with("audio/");
         }
         for call in [part.function_call, part.function_response].into_iter().flatten() {
             view.push_tokens((call.get().len() as u64).div_ceil(4));
@@ -179,6 +190,23 @@ mod tests {
         let view = view(body, "m", false).unwrap();
         assert!(view.system_prompt && view.images && !view.stream);
         assert_eq!((view.tools, view.max_tokens), (2, Some(9)));
+    }
+
+    #[test]
+    fn the_temperature_is_noticed() {
+        let seen = |body: &str| view(body.as_bytes(), "m", false).unwrap().temperature;
+        assert_eq!(seen(r#"{"generationConfig":{"temperature":0.5}}"#), Some(0.5));
+        assert_eq!(seen(r#"{"generationConfig":{}}"#), None);
+    }
+
+    #[test]
+    fn sound_and_a_schema_are_noticed() {
+        let seen = |body: &str| view(body.as_bytes(), "m", false).map(|v| (v.audio, v.json_schema)).unwrap();
+        let sound = r#"{"contents":[{"parts":[{"fileData":{"mimeType":"Audio/wav","fileUri":"x"}}]}]}"#;
+        assert_eq!(seen(sound), (true, false));
+        assert_eq!(seen(r#"{"generationConfig":{"responseSchema":{}}}"#), (false, true));
+        assert_eq!(seen(r#"{"generation_config":{"response_json_schema":{}}}"#), (false, true));
+        assert_eq!(seen(r#"{"generationConfig":{"responseMimeType":"application/json"}}"#), (false, false));
     }
 
     #[test]

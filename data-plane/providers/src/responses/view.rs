@@ -1,5 +1,7 @@
 //! `POST /v1/responses`: what routing needs to know.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -19,6 +21,12 @@ struct Body<'a> {
     #[serde(borrow)]
     tools: Option<Vec<&'a RawValue>>,
     max_output_tokens: Option<u64>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    temperature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    conversation: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "json::raw")]
     user: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "json::raw")]
@@ -48,6 +56,7 @@ enum Kind {
     FunctionCall,
     FunctionCallOutput,
     InputImage,
+    InputAudio,
     #[serde(other)]
     Other,
 }
@@ -78,6 +87,9 @@ pub fn view(body: &[u8]) -> Result<View<'_>, InvalidBody> {
         ..View::default()
     };
     view.read_model(body, parsed.model)?;
+    view.read_format_in(parsed.text);
+    view.read_temperature(parsed.temperature);
+    view.session = parsed.conversation.and_then(conversation);
     view.push_tools(tools.clone().count(), tools.map(|tool| tool.get().len() as u64).sum());
     if let Some(instructions) = parsed.instructions.and_then(JsonStr::new) {
         view.push_text(0, Role::System, instructions);
@@ -91,6 +103,20 @@ pub fn view(body: &[u8]) -> Result<View<'_>, InvalidBody> {
     }
     view.push_tokens(tokens::PER_MESSAGE * view.message_count as u64);
     Ok(view)
+}
+
+/// Its id, alone or in an object.
+fn conversation(raw: &RawValue) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Conversation<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let id = match JsonStr::new(raw) {
+        Some(id) => Some(id),
+        None => serde_json::from_str::<Conversation<'_>>(raw.get()).ok()?.id.and_then(JsonStr::new),
+    };
+    id.map(JsonStr::decode)
 }
 
 fn read_input<'a>(view: &mut View<'a>, input: &'a RawValue) -> Option<()> {
@@ -125,7 +151,7 @@ fn read_item<'a>(view: &mut View<'a>, index: usize, item: &Item<'a>) {
             let length = item.arguments.map_or(0, |arguments| arguments.get().len() as u64);
             view.push_tokens(length.div_ceil(4));
         }
-        Kind::InputImage | Kind::Other => {}
+        Kind::InputImage | Kind::InputAudio | Kind::Other => {}
     }
 }
 
@@ -142,6 +168,7 @@ fn read_content<'a>(view: &mut View<'a>, index: usize, role: Role, content: Opti
         if part.r#type == Kind::InputImage {
             view.push_image();
         }
+        view.audio |= part.r#type == Kind::InputAudio;
     }
 }
 

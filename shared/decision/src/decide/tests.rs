@@ -1,7 +1,12 @@
+use std::borrow::Cow;
+
 use http::HeaderMap;
+use penstock_model::condition::NoFacts;
 
 use super::*;
-use crate::testing::{policy, request};
+use crate::capability::Classifier;
+use crate::context::RequestContext;
+use crate::testing::{facts, policy, request};
 
 const DOCUMENT: &str = "
 version: 1
@@ -25,8 +30,9 @@ fn decided(
     let headers = HeaderMap::new();
     let request = RequestContext { model, ..request(&headers) };
     let asked = asked.map(|name| policy.find_capability(name).unwrap());
-    let decided =
-        decide(&Rules::default(), &Classifier::new(&policy, None), &policy, &request, asked, [text])?;
+    let (classifier, texts) = (Classifier::new(&policy, None), || vec![Cow::Borrowed(text)]);
+    let facts = Facts::new(request, &policy, &classifier, asked, &texts, &NoFacts);
+    let decided = decide(&Rules::new(&policy), &facts)?;
     let pool = &policy.pools[decided.pool.index()];
     assert_eq!((pool.route, pool.capability), (decided.route, decided.classification.capability));
     let route = policy.routes[decided.route.index()].name.clone();
@@ -66,6 +72,6 @@ fn without_a_route_there_is_no_decision() {
     let policy = policy(DOCUMENT);
     let headers = HeaderMap::new();
     let request = RequestContext { model: "x", stream: false, ..request(&headers) };
-    let undecided = decide(&Rules::default(), &Classifier::new(&policy, None), &policy, &request, None, []);
-    assert_eq!(undecided.unwrap_err(), Undecided::NoRoute);
+    let undecided = facts(&policy, request, &[], |facts| decide(&Rules::new(&policy), facts).unwrap_err());
+    assert_eq!(undecided, Undecided::NoRoute);
 }

@@ -9,6 +9,8 @@
 mod adapter;
 mod backends;
 mod capabilities;
+mod coverage;
+mod matchers;
 mod names;
 mod pools;
 mod report;

@@ -98,6 +98,20 @@ impl<'a> Names<'a> {
         found.map(|index| BackendId(index as u32))
     }
 
+    /// Is there a backend, or a model of one as `backend/model`, of this name?
+    pub(crate) fn check_target(&self, name: &str) -> Result<(), Finding> {
+        let (backend, model) = name.split_once('/').map_or((name, None), |(name, model)| (name, Some(model)));
+        let Some((_, found)) = self.backends.iter().find(|(known, _)| *known == backend) else {
+            let known = self.backends.iter().map(|(name, _)| *name);
+            return Err(unknown("backend", backend, known, "under backends"));
+        };
+        let known = found.models.iter().map(|model| model.name.as_str());
+        match model.filter(|model| !known.clone().any(|known| known == *model)) {
+            Some(model) => Err(unknown("model", model, known, &format!("of backend `{backend}`"))),
+            None => Ok(()),
+        }
+    }
+
     /// The model of `backend` that the field at `path` names, as an index into its models.
     pub(crate) fn find_model(
         &self,

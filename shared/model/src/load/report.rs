@@ -22,7 +22,7 @@ pub(crate) struct Report {
     problems: Vec<Problem>,
     /// Problems beyond [`MAX_PROBLEMS`].
     dropped: usize,
-    refused: bool,
+    errors: usize,
     spots: Spots,
     /// Paths at which the structure is wrong. What else seems wrong there may follow from it.
     broken: BTreeSet<String>,
@@ -104,7 +104,7 @@ impl Report {
         if !self.is_kept(path) {
             return;
         }
-        self.refused |= severity == Severity::Error;
+        self.errors += usize::from(severity == Severity::Error);
         if self.problems.len() >= MAX_PROBLEMS {
             self.dropped += 1;
             return;
@@ -116,7 +116,12 @@ impl Report {
 
     /// Is there an error among the problems?
     pub(crate) fn has_errors(&self) -> bool {
-        self.refused
+        self.errors > 0
+    }
+
+    /// How many errors there are.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
     }
 
     /// The problems of the document `text`, in its order.
@@ -133,7 +138,7 @@ impl Report {
                 column: 0,
                 message: format!("there are {} more problems", self.dropped),
                 hint: "solve these first".to_owned(),
-                severity: if self.refused { Severity::Error } else { Severity::Warning },
+                severity: if self.errors > 0 { Severity::Error } else { Severity::Warning },
             });
         }
         self.problems

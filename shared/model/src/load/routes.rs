@@ -2,12 +2,15 @@
 
 use std::collections::HashSet;
 
+use super::coverage;
+use super::matchers;
 use super::names::{Names, check_name, check_text};
 use super::pools::{Pools, listed};
 use super::report::Report;
-use super::source::escape;
 use crate::document::{self, Document};
-use crate::policy::{CapabilityId, Condition, Pattern, Pool, Route, RouteId, Timeouts};
+use crate::policy::{
+    Accepts, CapabilityId, Condition, Field, Language, Pattern, Pool, Route, RouteId, TextField, Timeouts,
+};
 use crate::problem::Finding;
 use crate::units;
 
@@ -27,6 +30,8 @@ pub(crate) fn resolve(
     let mut pools = Pools::new(names, default_capability);
     let mut routes = Vec::new();
     let mut seen = HashSet::new();
+    // Those whose demands are what they seem.
+    let mut sound = Vec::new();
     for (index, raw) in raw.routes.iter().enumerate() {
         let path = format!("/routes/{index}");
         if !seen.insert(&raw.name) {
@@ -43,9 +48,13 @@ pub(crate) fn resolve(
         if capability != Some(None) && targets.as_ref().map(Vec::len) == raw.targets.as_ref().map(Vec::len) {
             pools.add(&path, id, targets.as_deref(), capability.flatten(), report);
         }
-        routes.extend(resolve_route(&path, raw, capability.flatten(), report));
+        let errors = report.errors();
+        routes.extend(resolve_route(&path, raw, capability.flatten(), names, report));
+        sound.push(report.errors() == errors && report.is_sound(&path));
     }
-    warn_of_unreachable(&raw.routes, report);
+    if routes.len() == raw.routes.len() {
+        coverage::warn(&raw.routes, &routes, &sound, report);
+    }
     let pools = pools.finish(report);
     attach(&mut routes, &pools, names.capability_count());
     (routes, pools)
@@ -55,24 +64,25 @@ fn resolve_route(
     path: &str,
     raw: &document::Route,
     capability: Option<CapabilityId>,
+    names: &Names<'_>,
     report: &mut Report,
 ) -> Option<Route> {
     report.check(&format!("{path}/name"), check_name(&raw.name));
-    let condition_path = format!("{path}/condition");
-    let condition = raw.condition.as_deref().map(|source| condition(&condition_path, source, report));
+    let condition = raw
+        .condition
+        .as_deref()
+        .and_then(|source| condition(&format!("{path}/condition"), source, names, report));
     let timeouts = timeouts(&format!("{path}/timeouts"), &raw.timeouts, report);
-    let matches = format!("{path}/match");
     let cache_ttl = raw
         .cache
         .as_ref()
         .and_then(|cache| report.check(&format!("{path}/cache/ttl"), units::duration(&cache.ttl)));
+    let mut constraints = matchers::resolve(&format!("{path}/match"), &raw.matches, names, report);
+    constraints.extend(condition.iter().flat_map(|condition| condition.constraints.iter().cloned()));
     Some(Route {
         name: raw.name.clone(),
-        paths: patterns(&format!("{matches}/paths"), &raw.matches.paths, check_path, report),
-        models: patterns(&format!("{matches}/models"), &raw.matches.models, check_text, report),
-        headers: headers(&format!("{matches}/headers"), raw, report),
-        stream: raw.matches.stream,
-        condition: condition.flatten(),
+        constraints,
+        condition,
         capability,
         pools: Vec::new(),
         timeouts: timeouts?,
@@ -80,66 +90,63 @@ fn resolve_route(
         retry_budget: raw.retry.budget,
         strict: raw.translation.strict,
         cache: cache_ttl,
+        tags: tags(&format!("{path}/tags"), &raw.tags, report),
     })
 }
 
-fn condition(path: &str, source: &str, report: &mut Report) -> Option<Condition> {
-    Condition::compile(source)
+fn condition(path: &str, source: &str, names: &Names<'_>, report: &mut Report) -> Option<Condition> {
+    let backends_are_known = report.is_sound("/backends");
+    let check = |name: &str| if backends_are_known { names.check_target(name) } else { Ok(()) };
+    let condition = Condition::compile(source, &check)
         .map_err(|findings| {
             for at in findings {
                 report.text_error(path, source, at.offset, at.finding);
             }
         })
-        .ok()
+        .ok()?;
+    check_words(path, &condition, names, report);
+    Some(condition)
 }
 
-fn patterns(
-    path: &str,
-    raw: &[String],
-    check: fn(&str) -> Result<(), Finding>,
-    report: &mut Report,
-) -> Vec<Pattern> {
-    let pattern = |(index, source): (usize, &String)| {
-        report.check(&format!("{path}/{index}"), check(source));
-        Pattern::new(source)
-    };
-    raw.iter().enumerate().map(pattern).collect()
-}
-
-fn check_path(pattern: &str) -> Result<(), Finding> {
-    check_text(pattern)?;
-    if !pattern.starts_with(['/', '*']) {
-        return Err(Finding::new("a path begins with a slash", "for example /v1/chat/completions or /v1/*"));
-    }
-    if pattern.contains('?') {
-        return Err(Finding::new(
-            "paths are matched without their query",
-            "remove the question mark and what follows",
-        ));
-    }
-    Ok(())
-}
-
-fn headers(path: &str, raw: &document::Route, report: &mut Report) -> Vec<(String, Pattern)> {
-    // The characters of a token, RFC 9110 section 5.6.2.
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let mut headers: Vec<(String, Pattern)> = Vec::new();
-    for (name, pattern) in &raw.matches.headers {
-        let path = format!("{path}/{}", escape(name));
-        if name.is_empty() || !name.bytes().all(is_token) {
-            report.error(&path, Finding::new("not the name of a header", "for example x-tenant"));
+/// Refuses a comparison with a word that the field can never be.
+fn check_words(path: &str, condition: &Condition, names: &Names<'_>, report: &mut Report) {
+    for constraint in &condition.constraints {
+        let Accepts::Texts(patterns) = &constraint.accepts else { continue };
+        for pattern in patterns {
+            match (&constraint.field, pattern) {
+                (Field::Text(TextField::Capability), Pattern::Exact(name)) => {
+                    names.find_capability(path, name, report);
+                }
+                (Field::Text(TextField::Language), Pattern::Exact(name)) => {
+                    let known = Language::ALL.iter().map(|language| language.as_str());
+                    if !known.clone().any(|known| known == name) {
+                        let hint = format!("there are {}", known.collect::<Vec<_>>().join(", "));
+                        report.error(path, Finding::new("there is no such language", hint));
+                    }
+                }
+                _ => {}
+            }
         }
-        let name = name.to_ascii_lowercase();
-        if headers.iter().any(|(other, _)| *other == name) {
-            report.error(
-                &path,
-                Finding::new(format!("the header `{name}` is given twice"), "header names ignore case"),
-            );
-        }
-        report.check(&path, check_text(pattern));
-        headers.push((name, Pattern::new(pattern)));
     }
-    headers
+}
+
+/// Bounded, since every record of the route's requests carries them.
+fn tags(path: &str, raw: &[String], report: &mut Report) -> Vec<String> {
+    const MOST: usize = 8;
+    const MAX_BYTES: usize = 64;
+    if raw.len() > MOST {
+        let message = format!("there are {} tags, at most {MOST} are allowed", raw.len());
+        report.error(path, Finding::new(message, "records of every request carry them"));
+    }
+    for (index, tag) in raw.iter().enumerate() {
+        let path = format!("{path}/{index}");
+        report.check(&path, check_text(tag));
+        if tag.len() > MAX_BYTES || tag.contains(',') {
+            let message = format!("a tag has at most {MAX_BYTES} bytes and no comma");
+            report.error(&path, Finding::new(message, "for example team-a"));
+        }
+    }
+    raw.to_vec()
 }
 
 fn timeouts(path: &str, raw: &document::Timeouts, report: &mut Report) -> Option<Timeouts> {
@@ -157,36 +164,6 @@ fn timeouts(path: &str, raw: &document::Timeouts, report: &mut Report) -> Option
         }
     }
     Some(timeouts)
-}
-
-/// Warns once, of the first route that no request can reach.
-fn warn_of_unreachable(routes: &[document::Route], report: &mut Report) {
-    let Some(first) = routes.iter().position(takes_everything) else { return };
-    let below = routes.len() - first - 1;
-    if below == 0 || !report.is_sound(&format!("/routes/{first}")) {
-        return;
-    }
-    let message = match below {
-        1 => format!("never reached: the route `{}` above takes every request", routes[first].name),
-        _ => format!(
-            "never reached, like all below it: the route `{}` above takes every request",
-            routes[first].name
-        ),
-    };
-    let hint = "move that route to the end, or give it a match";
-    report.warning(&format!("/routes/{}", first + 1), Finding::new(message, hint));
-}
-
-fn takes_everything(route: &document::Route) -> bool {
-    let any = |patterns: &[String]| {
-        patterns.is_empty() || patterns.iter().any(|pattern| Pattern::new(pattern).matches_all())
-    };
-    let matches = &route.matches;
-    any(&matches.paths)
-        && any(&matches.models)
-        && matches.headers.is_empty()
-        && matches.stream.is_none()
-        && route.condition.is_none()
 }
 
 /// Tells each route its pools.

@@ -1,4 +1,6 @@
+mod coverage;
 mod generic;
+mod matchers;
 mod meaning;
 mod pools;
 mod random;

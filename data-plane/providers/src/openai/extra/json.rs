@@ -23,6 +23,8 @@ struct Body<'a> {
     #[serde(borrow)]
     max_tokens: Option<&'a RawValue>,
     #[serde(borrow)]
+    temperature: Option<&'a RawValue>,
+    #[serde(borrow)]
     prompt: Option<&'a RawValue>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
@@ -77,6 +79,7 @@ pub fn completions(body: &[u8]) -> Result<View<'_>, InvalidBody> {
     view.include_usage = options.and_then(|options| options.include_usage).unwrap_or(false);
     view.stream_options_span = parsed.stream_options.map(|raw| span_of(body, raw.get()));
     view.max_tokens = typed(body, "max_tokens", parsed.max_tokens)?;
+    view.read_temperature(parsed.temperature);
     view.limit_spans[0] = parsed.max_tokens.map(|raw| span_of(body, raw.get()));
     if let Some(prompt) = parsed.prompt {
         match JsonStr::new(prompt) {

@@ -25,6 +25,12 @@ struct Body<'a> {
     max_tokens: Option<&'a RawValue>,
     #[serde(borrow)]
     max_completion_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    temperature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response_format: Option<&'a RawValue>,
+    /// Of the voice that is to answer.
+    audio: Option<IgnoredAny>,
     #[serde(borrow, default, deserialize_with = "json::raw")]
     user: Option<&'a RawValue>,
 }
@@ -47,6 +53,7 @@ struct Part<'a> {
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     image_url: Option<IgnoredAny>,
+    input_audio: Option<IgnoredAny>,
 }
 
 /// Reads a chat request.
@@ -70,10 +77,13 @@ pub fn chat(body: &[u8]) -> Result<View<'_>, InvalidBody> {
         message_count: parsed.messages.len(),
         system_prompt: parsed.messages.iter().any(|m| matches!(m.role, Role::System | Role::Developer)),
         max_tokens: new.or(old),
+        audio: parsed.audio.is_some(),
         user: parsed.user.and_then(JsonStr::new).map(JsonStr::decode),
         ..View::default()
     };
     view.read_model(body, parsed.model)?;
+    view.read_temperature(parsed.temperature);
+    view.read_format(parsed.response_format);
     view.push_tools(tools.clone().count(), tools.map(|tool| tool.get().len() as u64).sum());
     view.push_tokens(tokens::PER_MESSAGE * parsed.messages.len() as u64);
     for (index, message) in parsed.messages.iter().enumerate() {
@@ -109,5 +119,6 @@ fn read_message<'a>(view: &mut View<'a>, index: usize, message: &Message<'a>) {
         if part.image_url.is_some() {
             view.push_image();
         }
+        view.audio |= part.input_audio.is_some();
     }
 }

@@ -33,6 +33,29 @@ fn a_rich_request_is_seen_as_a_whole() {
 }
 
 #[test]
+fn sound_and_a_schema_are_noticed() {
+    let seen = |body: &str| chat(body.as_bytes()).map(|view| (view.audio, view.json_schema)).unwrap();
+    let part = r#"{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aa","format":"wav"}}]}]}"#;
+    assert_eq!(seen(part), (true, false));
+    assert_eq!(seen(r#"{"messages":[],"modalities":["text","audio"],"audio":{"voice":"x"}}"#), (true, false));
+    let format = |kind: &str| format!(r#"{{"messages":[],"response_format":{kind},"audio":null}}"#);
+    assert_eq!(seen(&format(r#"{"type":"json_schema","json_schema":{"name":"n"}}"#)), (false, true));
+    for other in [r#"{"type":"json_object"}"#, "null", "5", r#"{"type":5}"#, "{}"] {
+        assert_eq!(seen(&format(other)), (false, false), "{other}");
+    }
+}
+
+#[test]
+fn the_temperature_is_noticed_where_it_is_a_number() {
+    let seen = |value: &str| {
+        let body = format!(r#"{{"messages":[],"temperature":{value}}}"#);
+        chat(body.as_bytes()).unwrap().temperature
+    };
+    assert_eq!([seen("0.25"), seen("1"), seen("0")], [Some(0.25), Some(1.0), Some(0.0)]);
+    assert_eq!([seen("null"), seen("\"hot\""), seen("1e999"), seen("[1]")], [None; 4]);
+}
+
+#[test]
 fn a_minimal_request_has_nothing_but_its_message() {
     let view =
         chat(br#"{"messages":[{"role":"user","content":"hi"}],"model":null,"stream":null,"tools":null}"#)

@@ -50,6 +50,20 @@ fn a_wrong_shape_is_refused_with_its_place() {
     assert_eq!(view(b"{").unwrap_err().kind, InvalidKind::NotJson);
 }
 
+#[test]
+fn temperature_and_conversation_are_noticed() {
+    let seen = |body: &str| {
+        let seen = view(body.as_bytes()).unwrap();
+        (seen.temperature, seen.session.map(Cow::into_owned))
+    };
+    let conv = Some("conv_1".to_owned());
+    assert_eq!(seen(r#"{"temperature":0.5,"conversation":"conv_1"}"#), (Some(0.5), conv.clone()));
+    assert_eq!(seen(r#"{"conversation":{"id":"conv_1"}}"#), (None, conv));
+    for other in ["null", "5", "{}", r#"{"id":5}"#] {
+        assert_eq!(seen(&format!(r#"{{"conversation":{other}}}"#)), (None, None), "{other}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_model_and_any_text_are_found(model in any::<String>(), text in any::<String>()) {

@@ -204,9 +204,9 @@ fn matchers_that_could_never_match_are_refused() {
         );
     }
     let policy = policy(&small("name: default", "{name: default, match: {headers: {X-Tenant: acme*}}}"));
-    let (name, pattern) = &policy.routes[0].headers[0];
-    assert_eq!(name, "x-tenant");
-    assert!(pattern.matches("acme-1"));
+    let [demand] = policy.routes[0].constraints.as_slice() else { panic!("one header") };
+    assert_eq!(demand.field.to_string(), "header x-tenant");
+    assert!(demand.accepts.text("acme-1"));
 }
 
 #[test]
@@ -214,7 +214,8 @@ fn examples_are_trimmed_and_kept_once() {
     let with = |examples: &str| small("{default: true}", &format!("{{default: true, examples: {examples}}}"));
     let repeated = format!(
         "{}\n",
-        with("[\" hello \", 你好]").replace("keywords: [代码, code]", "keywords: [代码], examples: [fix, hello]")
+        with("[\" hello \", 你好]")
+            .replace("keywords: [代码, code]", "keywords: [代码], examples: [fix, hello]")
     );
     let problem = warning(&repeated);
     assert_eq!(problem.path, "/capabilities/code/examples/1");
@@ -227,11 +228,14 @@ fn examples_are_trimmed_and_kept_once() {
 
 #[test]
 fn examples_that_teach_little_are_warned_of() {
-    let code = |more: &str| small("{keywords: [代码, code]}", &format!("{{keywords: [code], examples: [fix it]}}{more}"));
+    let code = |more: &str| {
+        small("{keywords: [代码, code]}", &format!("{{keywords: [code], examples: [fix it]}}{more}"))
+    };
     let alone = warning(&code(""));
     assert_eq!(alone.path, "/capabilities/code/examples");
     assert!(alone.message.contains("nothing to learn"), "{alone}");
-    let without_default = code("\n  draw: {examples: [paint it]}").replace("[chat, code]", "[chat, code, draw]");
+    let without_default =
+        code("\n  draw: {examples: [paint it]}").replace("[chat, code]", "[chat, code, draw]");
     let problem = warning(&without_default);
     assert_eq!(problem.path, "/capabilities/chat");
     assert!(problem.hint.contains("the default is for"), "{problem}");
