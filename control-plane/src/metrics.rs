@@ -16,8 +16,7 @@ use crate::store::Measured;
 /// Policy changes since the process started: by action, those that worked and those that did not.
 #[derive(Debug, Default)]
 pub(crate) struct PolicyChanges {
-    apply: [AtomicU64; 2],
-    rollback: [AtomicU64; 2],
+    by_action: [[AtomicU64; 2]; Action::COUNT],
 }
 
 impl PolicyChanges {
@@ -27,10 +26,7 @@ impl PolicyChanges {
     }
 
     fn counters(&self, action: Action) -> &[AtomicU64; 2] {
-        match action {
-            Action::Apply => &self.apply,
-            Action::Rollback => &self.rollback,
-        }
+        &self.by_action[action as usize]
     }
 }
 

@@ -19,7 +19,7 @@ use tracing::Instrument;
 use crate::api::{self, PolicyGrpc, Service, StateGrpc};
 use crate::fleet::{Fleet, FleetServer};
 use crate::metrics::{PolicyChanges, Sources};
-use crate::policy::{self, Follower, Policies, StoreHealth};
+use crate::policy::{self, Drains, Follower, Policies, StoreHealth};
 use crate::ready::Readiness;
 use crate::store::{self, Measured, Store};
 use crate::{Config, scoring};
@@ -143,7 +143,10 @@ fn assemble(config: Config, store: Arc<Measured>, grpc: TcpListener, http: TcpLi
         health: Arc::clone(&health),
     };
     spawn(&mut tasks, &stop, follower.run());
-    spawn(&mut tasks, &stop, scoring::run(Arc::clone(&fleet), publish_scores));
+    let (publish_drained, drained) = watch::channel(None);
+    let drains = Drains { policies: policies.clone(), published: publish_drained };
+    spawn(&mut tasks, &stop, drains.run());
+    spawn(&mut tasks, &stop, scoring::run(Arc::clone(&fleet), drained, publish_scores));
 
     let service = Service { policies, fleet: Arc::clone(&fleet), changes };
     let router = api::router(service.clone(), Readiness { health, published }, Arc::clone(&metrics));

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use penstock_decision::breaker::Admission;
+use penstock_decision::filter::{Exclusion, Needs};
 use penstock_decision::pick::Mask;
 use penstock_decision::retry::backoff;
 use penstock_model::outcome::Outcome;
 use penstock_model::policy::RouteId;
-use penstock_providers::exchange::Unwritable;
+use penstock_providers::exchange::{Field, Unwritable};
 
 use crate::attempt::{Call, Reply, attempt};
 use crate::choose::View;
@@ -18,11 +19,11 @@ use crate::outgoing::Outgoing;
 use crate::table::{RouteTable, Target};
 use crate::ticket::Ticket;
 
-/// Sends the call to one target after the other. `tokens` is an estimate of prompt and answer.
+/// Sends the call to one target after the other.
 pub(crate) async fn dispatch(
     ticket: &mut Ticket,
     call: &Call<'_>,
-    tokens: u64,
+    needs: &Needs,
 ) -> Result<(Reply, Arc<Target>), Refusal> {
     let chosen = ticket.decided.ok_or(Refusal::Internal)?;
     let table = Arc::clone(&ticket.table);
@@ -40,14 +41,12 @@ pub(crate) async fn dispatch(
     while left > 0 && looks > 0 {
         looks -= 1;
         let mut now = clock.now();
-        let view = View::new(&table, chosen.pool, tokens, now).without(barred);
+        let view = View::new(&table, chosen.pool, needs, barred, now);
+        if ticket.attempts.is_empty() {
+            ticket.exclusions = view.exclusions();
+        }
         let Some(pick) = view.pick(&ticket.worker, tried) else {
-            let nobody = || match unsupported.take() {
-                Some(field) => Refusal::Unsupported(field),
-                None if view.is_too_long() => Refusal::TooLong,
-                None => Refusal::NoTarget { retry_after: view.first_free() },
-            };
-            return Err(last.map_or_else(nobody, Refusal::Upstream));
+            return Err(last.map_or_else(|| nobody(&view, unsupported), Refusal::Upstream));
         };
         let target = table.target(table.candidate(chosen.pool, pick.index).target);
         let outgoing = match Outgoing::new(call.ask, target, call.strict) {
@@ -103,6 +102,17 @@ pub(crate) async fn dispatch(
         }
     }
     Err(Refusal::Upstream(last.unwrap_or_else(|| Failure::silent(Outcome::Overloaded))))
+}
+
+/// Why nobody can be chosen. `unsupported` is what one of the candidates could not carry.
+fn nobody(view: &View<'_>, unsupported: Option<Field>) -> Refusal {
+    match (view.all_lack(), unsupported) {
+        (_, Some(field)) => Refusal::Unsupported(field),
+        (Some(Exclusion::ContextWindow), None) => Refusal::TooLong,
+        (Some(Exclusion::Residency), None) => Refusal::NoResident,
+        (Some(lacking), None) if lacking.lacking().is_some() => Refusal::Lacking(lacking),
+        _ => Refusal::NoTarget { retry_after: view.first_free() },
+    }
 }
 
 /// Waits until a request may be sent once more; `false` when its time or the route's budget does not allow it.

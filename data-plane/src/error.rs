@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use penstock_decision::filter::Exclusion;
 use penstock_model::outcome::Outcome;
 use penstock_model::vendor::Meaning;
 use penstock_providers::classify::Classified;
@@ -36,6 +37,10 @@ pub(crate) enum Refusal {
     InvalidField(Field),
     /// No candidate can carry what the request asks for.
     Unsupported(Field),
+    /// No candidate's model has what the request needs.
+    Lacking(Exclusion),
+    /// The route's data may go to no candidate.
+    NoResident,
     /// No such model.
     UnknownModel,
     /// `/api/invoke` does not stream.
@@ -134,14 +139,14 @@ impl Refusal {
             Self::BodyTimeout => "body_timeout",
             Self::BodyIncomplete => "body_incomplete",
             Self::InvalidBody(_) | Self::InvalidField(_) => "invalid_body",
-            Self::Unsupported(_) => "unsupported",
+            Self::Unsupported(_) | Self::Lacking(_) => "unsupported",
             Self::UnknownModel => "unknown_model",
             Self::StreamUnsupported => "stream_unsupported",
             Self::UnknownCapability => "unknown_capability",
             Self::NoRoute => "no_route",
             Self::NoBackend => "no_backend",
             Self::TooLong => "context_too_long",
-            Self::NoTarget { .. } => "no_target",
+            Self::NoTarget { .. } | Self::NoResident => "no_target",
             Self::Internal => "internal",
             Self::Upstream(failure) => outcome_code(failure.outcome),
         }
@@ -152,13 +157,16 @@ impl Refusal {
         match self {
             Self::UnknownPath | Self::NoRoute | Self::UnknownModel => StatusCode::NOT_FOUND,
             Self::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NoPolicy | Self::NoBackend | Self::NoTarget { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoPolicy | Self::NoBackend | Self::NoTarget { .. } | Self::NoResident => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::BodyIncomplete
             | Self::InvalidBody(_)
             | Self::InvalidField(_)
             | Self::Unsupported(_)
+            | Self::Lacking(_)
             | Self::StreamUnsupported
             | Self::UnknownCapability
             | Self::TooLong => StatusCode::BAD_REQUEST,
@@ -235,6 +243,10 @@ impl Refusal {
             Self::Unsupported(field) => {
                 return format!("No service here can take this request: {field}.");
             }
+            Self::Lacking(lacking) => {
+                return format!("No service here can take this request: {}.", what_is_lacking(*lacking));
+            }
+            Self::NoResident => "The route of this request keeps its data where none of its services does.",
             Self::UnknownModel => "No such model. GET /v1/models lists those there are.",
             Self::StreamUnsupported => {
                 "/api/invoke answers as a whole. For a stream use /v1/chat/completions."
@@ -247,12 +259,25 @@ impl Refusal {
                  max_tokens."
             }
             Self::NoTarget { .. } => {
-                "No service can take this request now: all are over their limit, lack their key, or are too small for it."
+                "No service can take this request now: all are over their limit, being drained, lack their key, or are too \
+                 small for it."
             }
             Self::Internal => "Something went wrong in the proxy.",
             Self::Upstream(failure) => return failure.message(),
         };
         fixed.to_owned()
+    }
+}
+
+/// For people: what no model of the route can do.
+fn what_is_lacking(lacking: Exclusion) -> &'static str {
+    match lacking {
+        Exclusion::NoTools => "no model of its route calls tools",
+        Exclusion::NoVision => "no model of its route sees images",
+        Exclusion::NoAudio => "no model of its route hears or speaks",
+        Exclusion::NoJsonSchema => "no model of its route answers by a JSON Schema",
+        Exclusion::NoStreaming => "no model of its route streams its answer",
+        _ => "no model of its route can do what it needs",
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::StatusCode;
 use penstock_decision::context::RequestContext;
+use penstock_decision::filter::Needs;
 use penstock_decision::plan::Planned;
 use penstock_model::outcome::Outcome;
 use penstock_providers::openai::invoke;
@@ -14,7 +15,6 @@ use serde_json::{Map, Value, json};
 use crate::answer;
 use crate::ask::Ask;
 use crate::attempt::Reply;
-use crate::choose::View;
 use crate::dispatch::dispatch;
 use crate::error::{Failure, Refusal};
 use crate::service::{Answered, Asked, context, decide_for, upstream_call};
@@ -47,7 +47,8 @@ pub(crate) async fn serve(
     decide_for(ticket, &Asked { context, capability, texts: &texts })?;
 
     let call = upstream_call(ticket, &ask)?;
-    let (reply, _) = dispatch(ticket, &call, tokens).await?;
+    let needs = Needs { tokens, ..Needs::default() };
+    let (reply, _) = dispatch(ticket, &call, &needs).await?;
     let text = match reply {
         Reply::Whole { pieces, .. } => invoke::answer(&pieces.concat()),
         Reply::Flow(_) => None,
@@ -79,7 +80,6 @@ fn describe(ticket: &Ticket, text: &str) -> Value {
 fn score_detail(ticket: &Ticket) -> Vec<Value> {
     let Some(chosen) = ticket.decided else { return Vec::new() };
     let table = &ticket.table;
-    let view = View::new(table, chosen.pool, 0, ticket.worker.shared.clock.now());
     let answered = ticket.attempts.last().map(|attempt| attempt.pick.index);
     let entry = |(index, planned): (usize, &Planned)| {
         let (backend, model) = table.policy().target_key(planned.target);
@@ -91,7 +91,7 @@ fn score_detail(ticket: &Ticket) -> Vec<Value> {
             "score": planned.log_score,
             "weight": planned.weight,
             "terms": terms,
-            "excluded": view.why_not(index),
+            "excluded": ticket.exclusions.name(index),
             "chosen": answered == Some(index),
         })
     };

@@ -4,7 +4,6 @@ use penstock_decision::pick::Pick;
 use penstock_model::outcome::Outcome;
 use penstock_proto::fleet::v1::{Attempt, Candidate, Decision, Term};
 
-use crate::choose::View;
 use crate::clock::unix_ms;
 use crate::settle;
 use crate::ticket::Ticket;
@@ -62,7 +61,7 @@ pub(crate) fn build(ticket: &Ticket, kept: &str, duration_us: u64) -> Decision {
         record.capability = capability.to_owned();
         record.capability_confidence = chosen.classification.confidence;
         record.capability_source = chosen.classification.source.as_str().to_owned();
-        record.candidates = candidates(ticket, &View::new(table, chosen.pool, 0, clock.now()));
+        record.candidates = candidates(ticket);
     }
     record
 }
@@ -82,7 +81,7 @@ fn attempts(ticket: &Ticket) -> Vec<Attempt> {
     ticket.attempts.iter().enumerate().map(entry).collect()
 }
 
-fn candidates(ticket: &Ticket, view: &View<'_>) -> Vec<Candidate> {
+fn candidates(ticket: &Ticket) -> Vec<Candidate> {
     let Some(chosen) = ticket.decided else { return Vec::new() };
     let table = &ticket.table;
     // The draws of the first pick are what the request was decided by; later ones are of what was left.
@@ -102,7 +101,7 @@ fn candidates(ticket: &Ticket, view: &View<'_>) -> Vec<Candidate> {
             weight: planned.weight,
             score: planned.log_score,
             terms: terms.collect(),
-            excluded: view.why_not(index).to_owned(),
+            excluded: ticket.exclusions.name(index).to_owned(),
             chosen: answered == Some(index),
             draws,
             load,

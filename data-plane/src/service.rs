@@ -19,7 +19,7 @@ use penstock_decision::{Facts, Undecided, decide};
 use penstock_model::Policy;
 use penstock_model::policy::CapabilityId;
 use penstock_model::vendor::{Call as VendorCall, Wire};
-use penstock_request::{Api, Origin, with_view};
+use penstock_request::{Api, Origin, needs, with_view};
 
 use crate::answer::{self, AnswerBody};
 use crate::ask::Ask;
@@ -218,8 +218,7 @@ async fn forward(
     if let Some(kept) = look_up(ticket, api, &call).await {
         return Ok(Answered::Here(kept));
     }
-    let (reply, target) =
-        dispatch(ticket, &call, tokens.saturating_add(view.max_tokens.unwrap_or(0))).await?;
+    let (reply, target) = dispatch(ticket, &call, &needs(ask.call, view, tokens)).await?;
     Ok(Answered::with(ticket, reply, target, &call))
 }
 

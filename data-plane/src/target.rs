@@ -60,13 +60,20 @@ impl TargetState {
         }
     }
 
-    /// How the breaker stands, and the factor of its weight while it comes back.
-    pub(crate) fn availability(&self, now: Moment, settings: &BreakerSettings) -> (Availability, f64) {
+    /// How the breaker stands.
+    pub(crate) fn availability(&self, now: Moment, settings: &BreakerSettings) -> Availability {
         if self.closed.load(Relaxed) {
-            return (Availability::Usable, 1.0);
+            return Availability::Usable;
         }
-        let breaker = self.breaker.lock();
-        (breaker.availability(now.millis(), settings), breaker.ramp_factor(now.millis(), settings))
+        self.breaker.lock().availability(now.millis(), settings)
+    }
+
+    /// The factor of its weight while it comes back.
+    pub(crate) fn ramp_factor(&self, now: Moment, settings: &BreakerSettings) -> f64 {
+        if self.closed.load(Relaxed) {
+            return 1.0;
+        }
+        self.breaker.lock().ramp_factor(now.millis(), settings)
     }
 
     /// The breaker's state, for reports.

@@ -18,6 +18,7 @@ use penstock_model::vendor::Wire;
 use penstock_providers::json::clip;
 
 use crate::cache::Keeper;
+use crate::choose::Exclusions;
 use crate::clock::Moment;
 use crate::error::Failure;
 use crate::meter::AttemptNumbers;
@@ -40,6 +41,8 @@ pub(crate) struct Ticket {
     pub(crate) started: Moment,
     pub(crate) request: RequestFacts,
     pub(crate) decided: Option<Chosen>,
+    /// Why some candidates could not be chosen when the first was.
+    pub(crate) exclusions: Exclusions,
     pub(crate) attempts: Vec<Attempt>,
     active: Option<Active>,
     pub(crate) status: u16,
@@ -130,6 +133,7 @@ impl Ticket {
             started,
             request,
             decided: None,
+            exclusions: Exclusions::default(),
             attempts: Vec::new(),
             active: None,
             status: 0,

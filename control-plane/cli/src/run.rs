@@ -46,6 +46,12 @@ impl Context {
         flag.cloned().unwrap_or_else(|| data_dir::default(&self.environment))
     }
 
+    /// Who makes a change: the flag's, else the user's name on this machine.
+    pub(crate) fn author(&self, flag: &str) -> String {
+        let user = || ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(*name)).cloned();
+        if flag.is_empty() { user().unwrap_or_default() } else { flag.to_owned() }
+    }
+
     /// Runs a command's calls to their end, on this thread.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

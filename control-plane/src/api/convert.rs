@@ -52,5 +52,6 @@ pub(super) fn audit(record: AuditRecord) -> admin::AuditEntry {
         from_version: record.from_version,
         to_version: record.to_version,
         message: record.message,
+        subject: record.subject,
     }
 }

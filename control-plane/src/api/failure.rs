@@ -78,11 +78,12 @@ impl Failure {
 impl From<policy::Error> for Failure {
     fn from(error: policy::Error) -> Self {
         let kind = match &error {
-            policy::Error::Invalid { .. } => Kind::Invalid,
+            policy::Error::Invalid { .. } | policy::Error::DrainedWhole { .. } => Kind::Invalid,
             policy::Error::UnknownPolicy { .. }
             | policy::Error::Empty
             | policy::Error::NoSuchVersion { .. }
-            | policy::Error::NothingBefore { .. } => Kind::NotFound,
+            | policy::Error::NothingBefore { .. }
+            | policy::Error::NoSuchTarget { .. } => Kind::NotFound,
             policy::Error::Conflict { .. } | policy::Error::Store(store::Error::Conflict) => Kind::Conflict,
             policy::Error::TooLarge { .. } | policy::Error::Store(store::Error::TooLarge(_)) => {
                 Kind::TooLarge

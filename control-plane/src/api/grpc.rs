@@ -3,11 +3,11 @@
 use penstock_proto::admin::v1::policy_service_server::PolicyService;
 use penstock_proto::admin::v1::state_service_server::StateService;
 use penstock_proto::admin::v1::{
-    ApplyPolicyRequest, ApplyPolicyResponse, GetDecisionRequest, GetDecisionResponse,
-    GetPolicyVersionRequest, GetPolicyVersionResponse, ListAuditRequest, ListAuditResponse,
-    ListBackendsRequest, ListBackendsResponse, ListDecisionsRequest, ListDecisionsResponse, ListNodesRequest,
-    ListNodesResponse, ListPolicyVersionsRequest, ListPolicyVersionsResponse, RollbackPolicyRequest,
-    ValidatePolicyRequest, ValidatePolicyResponse,
+    ApplyPolicyRequest, ApplyPolicyResponse, DrainBackendRequest, DrainBackendResponse, GetDecisionRequest,
+    GetDecisionResponse, GetPolicyVersionRequest, GetPolicyVersionResponse, ListAuditRequest,
+    ListAuditResponse, ListBackendsRequest, ListBackendsResponse, ListDecisionsRequest,
+    ListDecisionsResponse, ListNodesRequest, ListNodesResponse, ListPolicyVersionsRequest,
+    ListPolicyVersionsResponse, RollbackPolicyRequest, ValidatePolicyRequest, ValidatePolicyResponse,
 };
 use tonic::{Request, Response, Status, async_trait};
 
@@ -68,6 +68,20 @@ impl StateService for StateGrpc {
         _: Request<ListBackendsRequest>,
     ) -> Result<Response<ListBackendsResponse>, Status> {
         Ok(Response::new(self.0.backends()))
+    }
+
+    async fn drain_backend(
+        &self,
+        request: Request<DrainBackendRequest>,
+    ) -> Result<Response<DrainBackendResponse>, Status> {
+        Ok(Response::new(self.0.drain(request.into_inner(), true).await?))
+    }
+
+    async fn undrain_backend(
+        &self,
+        request: Request<DrainBackendRequest>,
+    ) -> Result<Response<DrainBackendResponse>, Status> {
+        Ok(Response::new(self.0.drain(request.into_inner(), false).await?))
     }
 
     async fn get_decision(

@@ -6,9 +6,10 @@
 //! | `GET /api/v1/policies/{name}/versions/{n}` | one version with its document; 0 is the stable one |
 //! | `POST /api/v1/policies/{name}/apply` (`author`, `message`, `expected_version`, `dry_run`) | the body is the document |
 //! | `POST /api/v1/policies/{name}/rollback` (`to_version`, `author`, `message`) | |
+//! | `POST /api/v1/backends/{name}/drain`, `…/undrain` (`model`, `author`, `message`) | what is drained then |
 //! | `GET /api/v1/nodes`, `/api/v1/backends`, `/api/v1/decisions` (`limit`, `failed_only`), `/api/v1/decisions/{id}`, `/api/v1/audit` (`limit`) | |
 //!
-//! Both changes take an `idempotency-key` header. Errors are `{"code", "message", "problems"}`.
+//! Both changes of policies take an `idempotency-key` header. Errors are `{"code", "message", "problems"}`.
 
 use std::net::IpAddr;
 
@@ -22,10 +23,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use penstock_proto::admin::v1::{
-    ApplyPolicyRequest, ApplyPolicyResponse, GetDecisionRequest, GetDecisionResponse,
-    GetPolicyVersionRequest, ListAuditRequest, ListAuditResponse, ListBackendsResponse, ListDecisionsRequest,
-    ListDecisionsResponse, ListNodesResponse, ListPolicyVersionsRequest, ListPolicyVersionsResponse,
-    PolicyVersion, RollbackPolicyRequest,
+    ApplyPolicyRequest, ApplyPolicyResponse, DrainBackendRequest, DrainBackendResponse, GetDecisionRequest,
+    GetDecisionResponse, GetPolicyVersionRequest, ListAuditRequest, ListAuditResponse, ListBackendsResponse,
+    ListDecisionsRequest, ListDecisionsResponse, ListNodesResponse, ListPolicyVersionsRequest,
+    ListPolicyVersionsResponse, PolicyVersion, RollbackPolicyRequest,
 };
 use penstock_telemetry::{MetricsSource, prometheus};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,8 @@ pub(crate) fn router(service: Service, readiness: Readiness, metrics: MetricsSou
         .route("/policies/{name}/rollback", post(rollback))
         .route("/nodes", get(nodes))
         .route("/backends", get(backends))
+        .route("/backends/{name}/drain", post(drain))
+        .route("/backends/{name}/undrain", post(undrain))
         .route("/decisions", get(decisions))
         .route("/decisions/{id}", get(decision))
         .route("/audit", get(audit))
@@ -207,6 +210,37 @@ async fn nodes(State(service): State<Service>) -> Json<ListNodesResponse> {
 
 async fn backends(State(service): State<Service>) -> Json<ListBackendsResponse> {
     Json(service.backends())
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+struct DrainQuery {
+    model: String,
+    author: String,
+    message: String,
+}
+
+impl DrainQuery {
+    fn of(self, backend: String) -> DrainBackendRequest {
+        DrainBackendRequest { backend, model: self.model, author: self.author, message: self.message }
+    }
+}
+
+async fn drain(
+    State(service): State<Service>,
+    name: Result<Path<String>, PathRejection>,
+    query: Asked<DrainQuery>,
+) -> Answer<DrainBackendResponse> {
+    service.drain(query?.0.of(name?.0), true).await.map(Json)
+}
+
+async fn undrain(
+    State(service): State<Service>,
+    name: Result<Path<String>, PathRejection>,
+    query: Asked<DrainQuery>,
+) -> Answer<DrainBackendResponse> {
+    service.drain(query?.0.of(name?.0), false).await.map(Json)
 }
 
 #[derive(Deserialize)]

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use penstock_proto::admin::v1::{
-    ApplyPolicyRequest, ApplyPolicyResponse, GetDecisionRequest, GetDecisionResponse,
-    GetPolicyVersionRequest, GetPolicyVersionResponse, ListAuditRequest, ListAuditResponse,
-    ListBackendsResponse, ListDecisionsRequest, ListDecisionsResponse, ListNodesResponse,
-    ListPolicyVersionsRequest, ListPolicyVersionsResponse, RollbackPolicyRequest, ValidatePolicyRequest,
-    ValidatePolicyResponse,
+    ApplyPolicyRequest, ApplyPolicyResponse, DrainBackendRequest, DrainBackendResponse, DrainedTarget,
+    GetDecisionRequest, GetDecisionResponse, GetPolicyVersionRequest, GetPolicyVersionResponse,
+    ListAuditRequest, ListAuditResponse, ListBackendsResponse, ListDecisionsRequest, ListDecisionsResponse,
+    ListNodesResponse, ListPolicyVersionsRequest, ListPolicyVersionsResponse, RollbackPolicyRequest,
+    ValidatePolicyRequest, ValidatePolicyResponse,
 };
 
 use super::convert;
 use super::failure::{Failure, Kind};
 use crate::fleet::Fleet;
 use crate::metrics::PolicyChanges;
-use crate::policy::{self, Action, Apply, Outcome, Policies, Rollback, Version};
+use crate::policy::{self, Action, Apply, Change, Outcome, Policies, Rollback, Version};
 
 /// Decisions listed when no limit is given.
 const DEFAULT_LIMIT: u32 = 50;
@@ -117,6 +117,33 @@ impl Service {
 
     pub(super) fn backends(&self) -> ListBackendsResponse {
         self.fleet.scores.borrow().as_ref().map(|scored| scored.backends.clone()).unwrap_or_default()
+    }
+
+    /// Takes a backend out of service, or brings it back.
+    pub(super) async fn drain(
+        &self,
+        request: DrainBackendRequest,
+        drain: bool,
+    ) -> Result<DrainBackendResponse, Failure> {
+        let policy = self.fleet.published.borrow().as_ref().and_then(|published| published.policy.clone());
+        let change = Change {
+            target: policy::DrainedTarget {
+                backend: request.backend,
+                model: Some(request.model).filter(|model| !model.is_empty()),
+            },
+            drain,
+            author: request.author,
+            message: request.message,
+        };
+        let (drained, changed) = self.policies.drain(change, policy.as_deref()).await?;
+        let shown = |target: policy::DrainedTarget| DrainedTarget {
+            backend: target.backend,
+            model: target.model.unwrap_or_default(),
+        };
+        Ok(DrainBackendResponse {
+            drained: drained.targets.into_iter().map(shown).collect(),
+            unchanged: !changed,
+        })
     }
 
     pub(super) fn decision(&self, request: &GetDecisionRequest) -> Result<GetDecisionResponse, Failure> {

@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use penstock_decision::fleet::{Fleet, RowSums, TargetStatus};
+use penstock_decision::fleet::{Fleet, Gauges as TargetGauges, RowSums, TargetStatus};
 use penstock_model::Policy;
 use penstock_model::live::LiveState;
 use penstock_model::outcome::Outcome;
@@ -20,6 +20,7 @@ use penstock_model::policy::{PoolId, TargetId};
 use penstock_proto::fleet::v1::{self as wire, NodeReport, Row};
 use penstock_stats::Sketch;
 
+use crate::policy::Drained;
 use gauges::Gauges;
 use usage::Usage;
 pub(crate) use usage::Used;
@@ -117,7 +118,13 @@ impl Evidence {
     }
 
     /// Draws conclusions; `None` before the first policy.
-    pub(crate) fn tick(&mut self, policy_version: u64, nodes: u32, now: Instant) -> Option<LiveState> {
+    pub(crate) fn tick(
+        &mut self,
+        policy_version: u64,
+        nodes: u32,
+        drained: &Drained,
+        now: Instant,
+    ) -> Option<LiveState> {
         let second = self.second(now);
         self.gauges.forget(second);
         let gauges = self.gauges.by_target(second);
@@ -127,7 +134,8 @@ impl Evidence {
         let policy = &known.policy;
         Some(known.fleet.tick(elapsed, policy_version, nodes, |target| {
             let (backend, model) = policy.target_key(target);
-            gauges.get(&self.names.target(backend, model)).copied().unwrap_or_default()
+            let seen = gauges.get(&self.names.target(backend, model)).copied().unwrap_or_default();
+            TargetGauges { drained: drained.contains(backend, model), ..seen }
         }))
     }
 

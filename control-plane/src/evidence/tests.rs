@@ -44,7 +44,7 @@ impl World {
         self.second += 1;
         let now = self.now();
         self.evidence.merge(&NodeReport { node_id: "n".to_owned(), rows, ..NodeReport::default() }, now);
-        self.evidence.tick(1, 1, now).unwrap()
+        self.evidence.tick(1, 1, &Drained::default(), now).unwrap()
     }
 
     fn success(&mut self, rows: Vec<Row>, backend: &str) -> f64 {
@@ -164,5 +164,5 @@ fn rows_of_targets_that_the_policy_lacks_are_left_out() {
     assert_eq!(live.targets.len(), 1);
     let mut before = Evidence::new(Instant::now());
     before.merge(&NodeReport { rows: vec![good("a", 1)], ..NodeReport::default() }, Instant::now());
-    assert_eq!(before.tick(1, 1, Instant::now()), None);
+    assert_eq!(before.tick(1, 1, &Drained::default(), Instant::now()), None);
 }

@@ -28,6 +28,14 @@ pub(crate) enum Error {
          what changed, then apply again"
     )]
     Conflict { expected: u64, stable: u64, author: String },
+    /// The policy lacks the backend, or the backend the model.
+    #[error("the policy has no {what} `{name}`; see `penstock backend list`")]
+    NoSuchTarget { what: &'static str, name: String },
+    /// One model of a backend that is drained as a whole is to be undrained.
+    #[error(
+        "the backend `{backend}` is drained as a whole: undrain it without a model, then drain the other models"
+    )]
+    DrainedWhole { backend: String },
     /// Larger than the stores take.
     #[error("the document has {bytes} bytes; at most {limit} can be stored: shorten it, or split the policy")]
     TooLarge { bytes: usize, limit: usize },
@@ -46,7 +54,8 @@ impl Error {
     /// Stable; each has a page in the error reference.
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::Invalid { .. } => "invalid_argument",
+            Self::Invalid { .. } | Self::DrainedWhole { .. } => "invalid_argument",
+            Self::NoSuchTarget { .. } => "backend_not_found",
             Self::UnknownPolicy { .. } => "policy_unknown",
             Self::Empty | Self::NoSuchVersion { .. } | Self::NothingBefore { .. } => {
                 "policy_version_not_found"

@@ -80,6 +80,9 @@ pub(crate) struct AuditRecord {
     pub(crate) from_version: u64,
     pub(crate) to_version: u64,
     pub(crate) message: String,
+    /// What it was done to, where that is not the policy.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) subject: String,
 }
 
 /// What was done.
@@ -89,13 +92,21 @@ pub(crate) enum Action {
     Apply,
     #[serde(rename = "policy.rollback")]
     Rollback,
+    #[serde(rename = "backend.drain")]
+    Drain,
+    #[serde(rename = "backend.undrain")]
+    Undrain,
 }
 
 impl Action {
+    pub(crate) const COUNT: usize = 4;
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Apply => "policy.apply",
             Self::Rollback => "policy.rollback",
+            Self::Drain => "backend.drain",
+            Self::Undrain => "backend.undrain",
         }
     }
 }

@@ -190,6 +190,7 @@ impl Policies {
             from_version: read.head.stable,
             to_version: version.version,
             message: version.message.clone(),
+            subject: String::new(),
         };
         let head = read.head.advanced_to(&version, draft.idempotency_key);
         let (head_key, version_key) = (keys::head(&self.name), keys::version(&self.name, version.version));
@@ -287,7 +288,7 @@ pub(crate) fn text(document: Vec<u8>) -> Result<String, Error> {
     })
 }
 
-fn check_texts(author: &str, message: &str, idempotency_key: &str) -> Result<(), Error> {
+pub(super) fn check_texts(author: &str, message: &str, idempotency_key: &str) -> Result<(), Error> {
     for (field, text, limit) in [
         ("author", author, NAME_LIMIT),
         ("message", message, MESSAGE_LIMIT),
@@ -301,6 +302,6 @@ fn check_texts(author: &str, message: &str, idempotency_key: &str) -> Result<(),
     Ok(())
 }
 
-fn json(value: &impl serde::Serialize) -> Vec<u8> {
+pub(super) fn json(value: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("records have string keys only")
 }

@@ -39,6 +39,7 @@ fn target_state(target: &TargetLive, evidence: &Evidence) -> TargetState {
         stability_term: target.stability_term,
         quality: target.quality,
         breaker_ttl_ms: target.breaker_ttl_ms,
+        drained: target.drained,
         ..TargetState::default()
     };
     let Some(status) = evidence.status(&target.backend, &target.model) else { return computed };

@@ -18,6 +18,12 @@ pub fn version(policy: &str, version: u64) -> String {
     format!("/penstock/v1/policies/{policy}/versions/{version}")
 }
 
+/// Which backends are out of service. Beside the versions of the policy, for it belongs to none.
+#[must_use]
+pub fn drained(policy: &str) -> String {
+    format!("/penstock/v1/policies/{policy}/drained")
+}
+
 /// One audit entry.
 #[must_use]
 pub fn audit(id: &str) -> String {

@@ -28,6 +28,7 @@ fn target(state: wire::TargetState) -> TargetLive {
         stability_term: state.stability_term,
         quality: state.quality,
         breaker_open,
+        drained: state.drained,
         breaker_ttl_ms: state.breaker_ttl_ms,
         backend: state.backend,
         model: state.model,

@@ -14,6 +14,7 @@ use http::header::{CONTENT_TYPE, HOST, TE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
+use penstock_decision::filter::Needs;
 use penstock_model::outcome::Outcome;
 use penstock_model::vendor::Call as VendorCall;
 use penstock_providers::exchange::Field;
@@ -52,7 +53,7 @@ pub(super) async fn serve(
     if let Some(wait) = timeout(&head.headers)? {
         call.deadline = call.deadline.min(Moment(ticket.started.0.saturating_add(wait.as_micros() as u64)));
     }
-    let dispatched = dispatch(ticket, &call, 0).await;
+    let dispatched = dispatch(ticket, &call, &Needs::default()).await;
     ticket.request.bytes_in = upload.length();
     let (reply, target) = dispatched.map_err(|refusal| match upload.failed() {
         Some(failed) => client_failed(failed),

@@ -17,6 +17,7 @@ mod receive;
 use http::Method;
 use http::request::Parts;
 use hyper::body::Incoming;
+use penstock_decision::filter::Needs;
 use penstock_model::vendor::Call;
 use penstock_request::{Api, is_plain};
 
@@ -44,7 +45,7 @@ pub(crate) async fn serve(
     ticket.request.bytes_in = body.len() as u64;
     let ask = Ask::generic(Call::Http, head, &body);
     let call = upstream_call(ticket, &ask)?;
-    let (reply, target) = dispatch(ticket, &call, 0).await?;
+    let (reply, target) = dispatch(ticket, &call, &Needs::default()).await?;
     Ok(Answered::with(ticket, reply, target, &call))
 }
 

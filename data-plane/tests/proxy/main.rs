@@ -9,6 +9,7 @@ mod generic;
 mod generic_grpc;
 mod hostile;
 mod lifecycle;
+mod needs;
 mod requests;
 mod resilience;
 mod retries;

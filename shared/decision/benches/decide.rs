@@ -225,7 +225,7 @@ fn per_second(criterion: &mut Criterion) {
     let policy = Arc::new(wide(100, ""));
     let mut fleet = Fleet::new(Arc::clone(&policy));
     let row = RowSums { ended: 20, ok: 20, latency_sum: 4.0, latency_square_sum: 1.0, ..RowSums::default() };
-    let gauges = Gauges { in_flight: 4, waiting: 4, oldest_wait: 0.3, nodes_using: 8, nodes_open: 0 };
+    let gauges = Gauges { in_flight: 4, waiting: 4, oldest_wait: 0.3, nodes_using: 8, ..Gauges::default() };
     let mut tick = || {
         (0..100).for_each(|target| fleet.absorb(TargetId(target), &row));
         fleet.tick(1.0, 1, 8, |_| gauges)

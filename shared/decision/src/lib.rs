@@ -14,6 +14,7 @@ pub mod classifier;
 pub mod context;
 mod decide;
 pub mod facts;
+pub mod filter;
 pub mod fleet;
 mod language;
 pub mod local;

@@ -42,6 +42,8 @@ pub struct Planned {
     pub success: f64,
     /// Has the fleet taken it out? It then gets only the trickle of requests that finds out when it is well again.
     pub fleet_open: bool,
+    /// Has an operator taken it out of service?
+    pub drained: bool,
     /// S, the score that the share follows.
     pub log_score: f64,
     /// What the score is made of.
@@ -148,6 +150,7 @@ fn plan(policy: &Policy, pool: &Pool, live: Option<&Live<'_>>) -> Vec<Planned> {
             first_token: known_first_token.unwrap_or(observed[index].latency),
             success: observed[index].success,
             fleet_open: was_open && believed,
+            drained: target.is_some_and(|target| target.drained),
             log_score,
             terms: scores[index].terms,
         });

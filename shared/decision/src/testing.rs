@@ -74,6 +74,7 @@ pub(crate) fn planned(weights_and_costs: &[(f64, f64)]) -> Vec<Planned> {
         first_token: cost,
         success: 1.0,
         fleet_open: false,
+        drained: false,
         log_score: 0.0,
         terms: [Term { name: "", value: 0.0, weight: 0.0 }; 6],
     };

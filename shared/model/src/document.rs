@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use crate::features::Supports;
 use crate::vendor::{MaxTokens, Vendor};
 
 /// A Penstock policy, version 1: which services there are and which of them answers which request.
@@ -85,6 +86,11 @@ pub struct Backend {
     /// Where the service runs; compared with the proxy's own zone.
     #[serde(default)]
     pub zone: Option<String>,
+    /// Where what is sent to it is kept and worked on, by any name that routes ask for: `eu`, `cn`, `us-east-1`. Its
+    /// `region` where it is not given.
+    #[serde(default)]
+    #[schemars(example = &"eu")]
+    pub residency: Option<String>,
     /// Share of traffic relative to other targets that score the same. 0 takes the backend out of every pool whose
     /// route gives no weight of its own.
     #[serde(default = "one")]
@@ -156,6 +162,9 @@ pub struct Model {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub context_window: Option<u32>,
+    /// What it can do. A request that needs what it cannot is not sent here.
+    #[serde(default)]
+    pub supports: Supports,
     /// The name under which the service takes the output limit, where this deployment differs from what is usual with
     /// its provider: reasoning models take `max_completion_tokens` only, many older servers `max_tokens` only.
     #[serde(default)]
@@ -173,6 +182,7 @@ impl Model {
             name: name.to_owned(),
             price: None,
             context_window: None,
+            supports: Supports::default(),
             max_tokens_name: None,
             default_max_tokens: default_max_tokens(),
         }
@@ -236,6 +246,11 @@ pub struct Route {
     /// the targets whose backend has the capability, or all of them when none has.
     #[serde(default)]
     pub targets: Option<Vec<RouteTarget>>,
+    /// Where data may go: only to backends whose `residency` is one of these. `*` stands for any run of characters. A
+    /// backend of which it is not known gets nothing.
+    #[serde(default)]
+    #[schemars(example = json!(["eu", "eu-*"]))]
+    pub residency: Vec<String>,
     /// How long to wait for what.
     #[serde(default)]
     pub timeouts: Timeouts,

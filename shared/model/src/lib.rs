@@ -15,6 +15,7 @@ pub mod condition;
 mod constraint;
 mod demo;
 pub mod document;
+mod features;
 pub mod live;
 mod load;
 pub mod outcome;

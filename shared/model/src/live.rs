@@ -43,6 +43,8 @@ pub struct TargetLive {
     pub breaker_open: bool,
     /// Milliseconds.
     pub breaker_ttl_ms: u32,
+    /// Has an operator taken it out of service?
+    pub drained: bool,
 }
 
 /// Planned shares of one (route, capability).

@@ -8,6 +8,7 @@ pub use crate::address::{Address, Host};
 pub use crate::condition::{CONTEXT_FIELDS, Condition};
 pub use crate::constraint::{Accepts, Constraint, Field, NumberField, TextField, address_number};
 pub use crate::document::{Language, Preset};
+pub use crate::features::{Feature, Features};
 pub use crate::pattern::Pattern;
 pub use crate::price::Price;
 pub use crate::settings::Settings;
@@ -137,6 +138,8 @@ pub struct Backend {
     pub credential: Option<Credential>,
     /// Where it runs.
     pub zone: Option<String>,
+    /// Where what is sent to it is kept, as routes ask for it; `None`: nobody knows.
+    pub residency: Option<String>,
     /// Match per capability, 0..1, indexed by [`CapabilityId`]; 0 = does not have it.
     pub capability_match: Vec<f64>,
     /// Reshapes its calls.
@@ -175,6 +178,8 @@ pub struct Target {
     pub price: Option<Price>,
     /// In tokens.
     pub context_window: Option<u32>,
+    /// What it is known to lack.
+    pub lacks: Features,
     /// The name of the output limit: the model's own, or else its vendor's.
     pub max_tokens_name: MaxTokens,
     /// The output limit of requests that set none, where the dialect requires one.
@@ -228,6 +233,8 @@ pub struct Candidate {
     pub weight: f64,
     /// How well its backend matches the pool's capability, 0..1.
     pub capability_match: f64,
+    /// May the route's data go there?
+    pub resident: bool,
 }
 
 /// Parsed timeouts of a route.

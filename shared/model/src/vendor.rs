@@ -12,6 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::features::{Feature, Features};
+
 include!(concat!(env!("OUT_DIR"), "/vendors.rs"));
 
 static VENDORS: LazyLock<Vec<Vendor>> = LazyLock::new(|| {
@@ -389,6 +391,15 @@ impl Vendor {
     pub fn path(&self, call: Call) -> Option<&str> {
         let path = self.calls.get(&call).map(String::as_str);
         if call == Call::MessagesStream { path.or_else(|| self.path(Call::Messages)) } else { path }
+    }
+
+    /// What its models usually lack.
+    #[must_use]
+    pub fn lacks(&self) -> Features {
+        let parameters = &self.parameters;
+        Features::default()
+            .with(Feature::JsonSchema, !parameters.json.contains(&JsonOutput::Schema))
+            .with(Feature::Vision, parameters.image_types.is_empty())
     }
 
     /// All vendors, in alphabetical order.

@@ -3,6 +3,7 @@
 //! Tests that measure shares or send steady load run one after the other ([`alone`]), so that they do not take each
 //! other's processor.
 
+mod drain;
 mod faults;
 mod prompts;
 mod rollout;

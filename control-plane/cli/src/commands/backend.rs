@@ -1,5 +1,7 @@
 //! `penstock backend`.
 
+mod drain;
+
 use clap::Subcommand;
 use penstock_proto::admin::v1::ListBackendsRequest;
 
@@ -9,10 +11,12 @@ use crate::output::{self, Format};
 use crate::render;
 use crate::run::Context;
 
-/// See how the services are doing
+/// See how the services are doing, and take them out of service
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     List(ListArgs),
+    Drain(drain::Args),
+    Undrain(drain::BackArgs),
 }
 
 /// List every backend's models: share, breaker, calls, latency, cost
@@ -28,12 +32,19 @@ pub(crate) struct ListArgs {
 
 impl Command {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let Self::List(args) = self;
-        let response = context.block_on(async {
-            let client = Client::connect(&args.server.server).await?;
-            let response = client.state().list_backends(ListBackendsRequest {}).await;
-            response.map_err(|status| client.failure(&status))
-        })?;
-        output::listing(args.output, response.get_ref(), render::backends::backends)
+        match self {
+            Self::List(args) => list(&args, context),
+            Self::Drain(args) => drain::run(&args.change, true, context),
+            Self::Undrain(args) => drain::run(&args.change, false, context),
+        }
     }
+}
+
+fn list(args: &ListArgs, context: &Context) -> Result<(), Failure> {
+    let response = context.block_on(async {
+        let client = Client::connect(&args.server.server).await?;
+        let response = client.state().list_backends(ListBackendsRequest {}).await;
+        response.map_err(|status| client.failure(&status))
+    })?;
+    output::listing(args.output, response.get_ref(), render::backends::backends)
 }

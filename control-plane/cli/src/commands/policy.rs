@@ -66,8 +66,7 @@ pub(crate) struct ChangeArgs {
 impl ChangeArgs {
     /// The flag's, else the user's name on this machine.
     fn author(&self, context: &Context) -> String {
-        let user = || ["USER", "LOGNAME"].iter().find_map(|name| context.environment.get(*name)).cloned();
-        if self.author.is_empty() { user().unwrap_or_default() } else { self.author.clone() }
+        context.author(&self.author)
     }
 
     /// Waits until the version is served, and says how it went.

@@ -35,7 +35,7 @@ fn row(target: &BackendTarget) -> Vec<String> {
         state.model.clone(),
         if target.zone.is_empty() { "-".to_owned() } else { target.zone.clone() },
         shares(&target.pools),
-        breaker(state.breaker()).to_owned(),
+        if state.drained { "drained" } else { breaker(state.breaker()) }.to_owned(),
         format!("{:.1}", target.calls_per_second),
         success,
         known_seconds(state.latency_p50_seconds),

@@ -1,4 +1,4 @@
-//! `penstock explain`, `penstock node list`, `penstock backend list`.
+//! `penstock explain`, `penstock node list`, `penstock backend`.
 
 use crate::penstock;
 use crate::server::{Control, Decision, Script, node};
@@ -25,4 +25,16 @@ fn nodes_and_backends_are_listed() {
     let backends = penstock(&["backend", "list", "-o", "json"], &[("PENSTOCK_SERVER", &control.url)]);
     let json: serde_json::Value = serde_json::from_str(&backends.out).unwrap();
     assert!(json["targets"].as_array().is_some_and(Vec::is_empty), "{}", backends.out);
+}
+
+#[test]
+fn draining_says_what_became_of_it_and_who_did_it() {
+    let control = Control::start(Script::default());
+    let arguments = ["backend", "drain", "a", "--model", "m", "-m", "new disks", "--server", &control.url];
+    let drained = penstock(&arguments, &[("PENSTOCK_AUTHOR", "ann")]);
+    assert_eq!(drained.out, "a/m is drained: it gets no new requests\ndrained now: a/m\n", "{drained:?}");
+    let asked = control.asked(|script| script.drained[0].clone());
+    assert_eq!((&*asked.author, &*asked.message), ("ann", "new disks"));
+    let back = penstock(&["backend", "undrain", "a", "--server", &control.url], &[]);
+    assert_eq!(back.out, "a was not drained\ndrained now: nothing\n", "{back:?}");
 }

@@ -26,6 +26,7 @@ pub(crate) struct Script {
     /// What was asked.
     pub(crate) applied: Vec<ApplyPolicyRequest>,
     pub(crate) rolled_back: Vec<RollbackPolicyRequest>,
+    pub(crate) drained: Vec<DrainBackendRequest>,
 }
 
 pub(crate) use penstock_proto::fleet::v1::Decision;
@@ -136,6 +137,23 @@ impl StateService for Fake {
         _: Request<ListBackendsRequest>,
     ) -> Result<Response<ListBackendsResponse>, Status> {
         Ok(Response::new(ListBackendsResponse::default()))
+    }
+
+    async fn drain_backend(
+        &self,
+        request: Request<DrainBackendRequest>,
+    ) -> Result<Response<DrainBackendResponse>, Status> {
+        let request = request.into_inner();
+        let drained = DrainedTarget { backend: request.backend.clone(), model: request.model.clone() };
+        self.0.lock().unwrap().drained.push(request);
+        Ok(Response::new(DrainBackendResponse { drained: vec![drained], unchanged: false }))
+    }
+
+    async fn undrain_backend(
+        &self,
+        _: Request<DrainBackendRequest>,
+    ) -> Result<Response<DrainBackendResponse>, Status> {
+        Ok(Response::new(DrainBackendResponse { drained: Vec::new(), unchanged: true }))
     }
 
     async fn get_decision(

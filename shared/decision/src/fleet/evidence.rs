@@ -232,6 +232,11 @@ impl Evidence {
         self.health.share(now, breaker)
     }
 
+    /// Has an operator taken it out of service?
+    pub(super) fn is_drained(&self) -> bool {
+        self.health.is_drained()
+    }
+
     pub(super) fn breaker_open(&self) -> bool {
         matches!(self.health.phase(), Phase::Open | Phase::HalfOpen)
     }

@@ -59,6 +59,8 @@ pub(super) enum Share {
     Part(f64),
     /// So many times the trickle for targets that are out: more with each good answer.
     Trickle(f64),
+    /// An operator has taken it out of service.
+    Nothing,
 }
 
 /// Calls and failures of a window.
@@ -91,6 +93,7 @@ pub(super) struct Health {
     /// When it became slow, the last few times.
     slow_spells: Vec<f64>,
     left_alone_until: f64,
+    drained: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,6 +113,13 @@ enum State {
 impl Health {
     /// Moves on by a tick. When the target comes back, returns the good answers that brought it back.
     pub(super) fn tick(&mut self, signs: &Signs, breaker: &BreakerSettings) -> Option<Decayed> {
+        if self.drained || signs.gauges.drained {
+            if self.drained && !signs.gauges.drained {
+                self.state = State::Returning { since: signs.now };
+            }
+            self.drained = signs.gauges.drained;
+            return None;
+        }
         let (failing, slow) = (is_failing(signs, breaker), self.is_slow(signs));
         match &mut self.state {
             State::Out { failing: was_failing, good } => {
@@ -139,6 +149,10 @@ impl Health {
         matches!(self.state, State::Out { .. })
     }
 
+    pub(super) fn is_drained(&self) -> bool {
+        self.drained
+    }
+
     pub(super) fn phase(&self) -> Phase {
         match self.state {
             State::Well => Phase::Closed,
@@ -152,6 +166,7 @@ impl Health {
     /// What the target gets.
     pub(super) fn share(&self, now: f64, breaker: &BreakerSettings) -> Share {
         match self.state {
+            _ if self.drained => Share::Nothing,
             State::Well => Share::Part(1.0),
             State::Out { good, .. } => Share::Trickle(1.0 + GOOD_ANSWER_ADDS * good.den),
             State::Returning { since } => Share::Part(ramp_factor(now - since, breaker.ramp.as_secs_f64())),

@@ -67,6 +67,8 @@ pub struct Gauges {
     pub nodes_using: u32,
     /// Nodes whose own breaker for it is open or half-open.
     pub nodes_open: u32,
+    /// Has an operator taken it out of service? It gets nothing then, and afterwards its share grows back.
+    pub drained: bool,
 }
 
 /// What there is to show of a target.
@@ -263,6 +265,7 @@ impl Fleet {
             quality: score.quality,
             breaker_open: evidence.breaker_open(),
             breaker_ttl_ms: BREAKER_TTL_MS,
+            drained: evidence.is_drained(),
         }
     }
 }

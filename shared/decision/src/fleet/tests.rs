@@ -52,7 +52,7 @@ impl Second {
             waiting: in_flight,
             oldest_wait: 2.0 * self.latency,
             nodes_using: 1,
-            nodes_open: 0,
+            ..Gauges::default()
         }
     }
 }

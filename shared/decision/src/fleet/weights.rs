@@ -86,7 +86,12 @@ impl PoolWeights {
     /// The weights after this tick; they sum to 1. `rate` is that of the pool's targets, per second. At most `max_ejected`
     /// of the configured weight can be, the most expensive first, and never all of them.
     pub(super) fn tick(&mut self, now: f64, parts: &[Part], rate: f64, max_ejected: f64) -> Vec<f64> {
-        let out = ejected(parts, max_ejected);
+        let mut out = ejected(parts, max_ejected);
+        let drained = |part: &Part| part.share == Share::Nothing;
+        out.iter_mut().zip(parts).for_each(|(out, part)| *out |= drained(part));
+        if parts.iter().all(drained) {
+            return vec![0.0; parts.len()];
+        }
         for ((log_weight, part), out) in self.log_weights.iter_mut().zip(parts).zip(&out) {
             if !out {
                 *log_weight += (STEP * (part.score - *log_weight)).clamp(-LARGEST_STEP, LARGEST_STEP);
@@ -113,7 +118,8 @@ impl PoolWeights {
     fn shares(&self, parts: &[Part], out: &[bool], trickle: f64, largest: f64) -> Vec<f64> {
         let mut shares = vec![0.0; parts.len()];
         let (mut trickles, mut weights) = (0.0, 0.0);
-        let most = LARGEST_TRICKLE / out.iter().filter(|out| **out).count().max(1) as f64;
+        let is_trickle = |part: &&Part| matches!(part.share, Share::Trickle(_));
+        let most = LARGEST_TRICKLE / parts.iter().filter(is_trickle).count().max(1) as f64;
         for (index, part) in parts.iter().enumerate() {
             let weight = (self.log_weights[index] - largest).exp();
             match part.share {
@@ -123,6 +129,7 @@ impl PoolWeights {
                 }
                 Share::Trickle(_) => shares[index] = weight,
                 Share::Part(part) => shares[index] = weight * part,
+                Share::Nothing => {}
             }
             weights += if out[index] { 0.0 } else { shares[index] };
         }
@@ -136,11 +143,11 @@ impl PoolWeights {
     }
 }
 
-/// Who is really taken out. When all of them should be, nobody is: there is no better place to go.
+/// Whose breaker really takes them out. When all of them should be, nobody is: there is no better place to go.
 fn ejected(parts: &[Part], max_ejected: f64) -> Vec<bool> {
     let mut wanted: Vec<usize> =
         (0..parts.len()).filter(|&index| matches!(parts[index].share, Share::Trickle(_))).collect();
-    if wanted.len() == parts.len() {
+    if parts.iter().all(|part| !matches!(part.share, Share::Part(_))) {
         wanted.clear();
     }
     wanted.sort_by(|&one, &other| parts[other].cost.total_cmp(&parts[one].cost));

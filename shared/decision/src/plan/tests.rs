@@ -25,6 +25,7 @@ fn target(backend: &str, latency: f64) -> TargetLive {
         stability_term: 0.5,
         quality: 1.0,
         breaker_open: false,
+        drained: false,
         breaker_ttl_ms: 30_000,
     }
 }

@@ -215,6 +215,7 @@ pub(crate) fn gauges(reports: impl Iterator<Item = Report>) -> Gauges {
         oldest_wait: sum.oldest_wait.max(report.oldest_wait),
         nodes_using: sum.nodes_using + u32::from(report.used || report.open),
         nodes_open: sum.nodes_open + u32::from(report.open),
+        ..sum
     })
 }
 

@@ -9,7 +9,7 @@ use super::report::Report;
 use super::service::{self, Service};
 use super::source::escape;
 use crate::document::{self, BackendCapabilities, Document};
-use crate::policy::{Backend, BackendId, CapabilityId, Credential, Price, Target};
+use crate::policy::{Backend, BackendId, CapabilityId, Credential, Feature, Features, Price, Target};
 use crate::price::nanos;
 use crate::problem::Finding;
 use crate::vendor::{MaxTokens, Vendor};
@@ -48,6 +48,10 @@ fn resolve_backend(
     if let Some(zone) = &raw.zone {
         report.check(&format!("{path}/zone"), check_text(zone));
     }
+    let residency = raw.residency.as_ref().or(raw.region.as_ref());
+    if let Some(residency) = &raw.residency {
+        report.check(&format!("{path}/residency"), check_text(residency));
+    }
     let adapter = adapter::resolve(path, raw, report);
     let capabilities = (0..names.capability_count() as u32).map(CapabilityId);
     let Service { vendor, address, settings } = service?;
@@ -58,6 +62,7 @@ fn resolve_backend(
         settings,
         credential: credential.flatten(),
         zone: raw.zone.clone(),
+        residency: residency.cloned(),
         capability_match: capabilities.map(|capability| names.capability_match(id, capability)).collect(),
         adapter: adapter.map(Arc::new),
     })
@@ -126,7 +131,11 @@ fn models(
         report
             .error(&format!("{path}/models"), Finding::new("the backend has no model", "name at least one"));
     }
-    let usual = Vendor::find(&raw.provider).map_or(MaxTokens::AsGiven, |vendor| vendor.parameters.max_tokens);
+    let vendor = Vendor::find(&raw.provider);
+    let usual_name = vendor.map_or(MaxTokens::AsGiven, |vendor| vendor.parameters.max_tokens);
+    // An answer that is reshaped is read as a whole.
+    let whole = raw.adapter.as_ref().is_some_and(|adapter| adapter.response.is_some());
+    let usually_lacks = vendor.map_or(Features::default(), Vendor::lacks).with(Feature::Streaming, whole);
     let mut seen = HashSet::new();
     let mut targets = Vec::new();
     for (index, model) in raw.models.iter().enumerate() {
@@ -147,7 +156,8 @@ fn models(
                 .as_ref()
                 .and_then(|raw| price(&format!("{path}/price"), raw, currency, report)),
             context_window: model.context_window,
-            max_tokens_name: model.max_tokens_name.unwrap_or(usual),
+            lacks: model.supports.lacks(usually_lacks),
+            max_tokens_name: model.max_tokens_name.unwrap_or(usual_name),
             default_max_tokens: model.default_max_tokens.into(),
         });
     }

@@ -10,7 +10,7 @@
 use super::names::Names;
 use super::report::Report;
 use crate::document;
-use crate::policy::{BackendId, Candidate, CapabilityId, Pool, RouteId, TargetId};
+use crate::policy::{BackendId, Candidate, CapabilityId, Pattern, Pool, RouteId, TargetId};
 use crate::problem::Finding;
 
 /// The most candidates of all pools together: 32 MB of them.
@@ -22,6 +22,17 @@ pub(crate) struct Allowed {
     pub(crate) backend: BackendId,
     pub(crate) target: TargetId,
     pub(crate) weight: f64,
+}
+
+/// What a route says of its pools.
+pub(crate) struct Wanted<'a> {
+    pub(crate) route: RouteId,
+    /// The targets it lists, if it lists any.
+    pub(crate) targets: Option<&'a [Allowed]>,
+    /// Its capability, where it fixes one.
+    pub(crate) capability: Option<CapabilityId>,
+    /// Where its data may go; anywhere when empty.
+    pub(crate) residency: &'a [Pattern],
 }
 
 /// All pools of a policy, as they are built.
@@ -49,15 +60,9 @@ impl<'a> Pools<'a> {
         self.pools
     }
 
-    /// Adds the pools of one route, the one at `path`. `targets` are those it lists, `fixed` is its capability.
-    pub(crate) fn add(
-        &mut self,
-        path: &str,
-        route: RouteId,
-        targets: Option<&[Allowed]>,
-        fixed: Option<CapabilityId>,
-        report: &mut Report,
-    ) {
+    /// Adds the pools of one route, the one at `path`.
+    pub(crate) fn add(&mut self, path: &str, wanted: &Wanted<'_>, report: &mut Report) {
+        let Wanted { route, targets, capability: fixed, residency } = *wanted;
         if targets.is_some_and(<[Allowed]>::is_empty) {
             return;
         }
@@ -73,7 +78,7 @@ impl<'a> Pools<'a> {
         };
         let mut served = Vec::new();
         for capability in capabilities.map(CapabilityId) {
-            let candidates = self.candidates(&allowed, capability, explicit);
+            let candidates = self.candidates(&allowed, capability, explicit, residency);
             if candidates.is_empty() {
                 continue;
             }
@@ -88,6 +93,13 @@ impl<'a> Pools<'a> {
         if missing && report.is_sound(path) && (explicit || self.names.capabilities_are_known(report)) {
             report_missing(path, explicit, fixed.is_some(), report);
         }
+        let anywhere =
+            served.is_empty() || allowed.iter().any(|allowed| self.is_resident(allowed, residency));
+        if !anywhere && report.is_sound(path) {
+            let hint = "give a backend of this route that residency, or name another";
+            let message = "none of the route's backends keeps data there: it would refuse every request";
+            report.error(&format!("{path}/residency"), Finding::new(message, hint));
+        }
     }
 
     fn first_models(&self) -> Vec<Allowed> {
@@ -98,11 +110,25 @@ impl<'a> Pools<'a> {
         self.names.backends().filter_map(first).collect()
     }
 
-    fn candidates(&self, allowed: &[Allowed], capability: CapabilityId, explicit: bool) -> Vec<Candidate> {
+    /// May data that is to stay in `residency` go to this backend?
+    fn is_resident(&self, allowed: &Allowed, residency: &[Pattern]) -> bool {
+        let backend = self.names.backend(allowed.backend);
+        let kept = backend.residency.as_ref().or(backend.region.as_ref());
+        residency.is_empty() || kept.is_some_and(|kept| residency.iter().any(|wanted| wanted.matches(kept)))
+    }
+
+    fn candidates(
+        &self,
+        allowed: &[Allowed],
+        capability: CapabilityId,
+        explicit: bool,
+        residency: &[Pattern],
+    ) -> Vec<Candidate> {
         let candidate = |allowed: &Allowed| Candidate {
             target: allowed.target,
             weight: allowed.weight,
             capability_match: self.names.capability_match(allowed.backend, capability),
+            resident: self.is_resident(allowed, residency),
         };
         let all: Vec<Candidate> = allowed.iter().map(candidate).collect();
         let able: Vec<Candidate> =

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::coverage;
 use super::matchers;
 use super::names::{Names, check_name, check_text};
-use super::pools::{Pools, listed};
+use super::pools::{Pools, Wanted, listed};
 use super::report::Report;
 use crate::document::{self, Document};
 use crate::policy::{
@@ -46,7 +46,15 @@ pub(crate) fn resolve(
         let targets = listed(&format!("{path}/targets"), raw.targets.as_deref(), names, report);
         // Without its capability or its targets a route would seem to lack candidates.
         if capability != Some(None) && targets.as_ref().map(Vec::len) == raw.targets.as_ref().map(Vec::len) {
-            pools.add(&path, id, targets.as_deref(), capability.flatten(), report);
+            let residency =
+                matchers::patterns(&format!("{path}/residency"), &raw.residency, check_text, report);
+            let wanted = Wanted {
+                route: id,
+                targets: targets.as_deref(),
+                capability: capability.flatten(),
+                residency: &residency,
+            };
+            pools.add(&path, &wanted, report);
         }
         let errors = report.errors();
         routes.extend(resolve_route(&path, raw, capability.flatten(), names, report));

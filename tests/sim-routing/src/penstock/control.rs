@@ -44,5 +44,6 @@ fn add(sum: Gauges, state: &State) -> Gauges {
         oldest_wait: sum.oldest_wait.max(state.oldest_wait as f64),
         nodes_using: sum.nodes_using + u32::from(state.used || state.open),
         nodes_open: sum.nodes_open + u32::from(state.open),
+        ..sum
     }
 }

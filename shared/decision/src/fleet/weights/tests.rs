@@ -10,6 +10,7 @@ fn pool(weights: &[f64]) -> Pool {
         target: TargetId(index as u32),
         weight,
         capability_match: 1.0,
+        resident: true,
     };
     Pool {
         route: RouteId(0),

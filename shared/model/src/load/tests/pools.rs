@@ -124,3 +124,16 @@ fn candidates_are_bounded() {
         "{problem}"
     );
 }
+
+#[test]
+fn a_residency_that_no_backend_of_the_route_has_is_refused() {
+    let document = |residency: &str| {
+        let backend = "    capabilities: {chat: 0.5}";
+        small(backend, &format!("{backend}\n    residency: eu-west"))
+            .replace("name: default", &format!("{{name: default, residency: [{residency}]}}"))
+    };
+    let policy = policy(&document("us, eu-*"));
+    let resident = |candidate: &crate::policy::Candidate| candidate.resident;
+    assert_eq!(policy.pools[0].candidates.iter().map(resident).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(error(&document("cn")).path, "/routes/0/residency");
+}
