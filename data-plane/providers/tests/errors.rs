@@ -30,6 +30,11 @@ struct Case {
     wait_ms: Option<u64>,
 }
 
+/// All vendors but those whose services speak no protocol of ours: the errors of these pass as they are.
+fn talking() -> impl Iterator<Item = &'static Vendor> {
+    Vendor::all().iter().filter(|vendor| !vendor.wire.is_generic())
+}
+
 fn cases(vendor: &Vendor) -> Vec<Case> {
     let file = format!("fixtures/errors/{}.json", vendor.name);
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file));
@@ -59,7 +64,7 @@ impl Case {
 
 #[test]
 fn every_error_of_every_vendor_means_what_its_fixture_says() {
-    for vendor in Vendor::all() {
+    for vendor in talking() {
         for case in cases(vendor) {
             let classified = case.classify(vendor);
             assert_eq!(classified.meaning, case.means, "{}: {case:?}", vendor.name);
@@ -71,7 +76,7 @@ fn every_error_of_every_vendor_means_what_its_fixture_says() {
 
 #[test]
 fn the_outcome_follows_from_the_meaning() {
-    for vendor in Vendor::all() {
+    for vendor in talking() {
         for case in cases(vendor) {
             let expected = match case.means {
                 Meaning::RateLimited => Outcome::RateLimited,
@@ -89,7 +94,7 @@ fn the_outcome_follows_from_the_meaning() {
 /// Services on one's own machines have no accounts and no filter.
 #[test]
 fn every_vendor_has_an_error_of_each_class_that_it_knows() {
-    for vendor in Vendor::all() {
+    for vendor in talking() {
         let cases = cases(vendor);
         let has = |meaning: Meaning| cases.iter().any(|case| case.means == meaning);
         assert!(
@@ -108,7 +113,7 @@ fn every_vendor_has_an_error_of_each_class_that_it_knows() {
 
 #[test]
 fn every_rule_of_every_vendor_has_a_case() {
-    for vendor in Vendor::all() {
+    for vendor in talking() {
         let cases = cases(vendor);
         for rule in &vendor.errors {
             let mentioned = |text: &str| {
