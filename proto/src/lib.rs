@@ -8,6 +8,7 @@
     unreachable_pub,
     unused_qualifications,
     clippy::allow_attributes_without_reason,
+    clippy::large_enum_variant,
     reason = "generated code; the .proto files are the documentation"
 )]
 

@@ -117,7 +117,7 @@ struct Backend<'a> {
     name: String,
 }
 
-fn key<'k>(index: &'k dyn Val) -> Result<&'k str, ExecutionError> {
+fn key(index: &dyn Val) -> Result<&str, ExecutionError> {
     match index.downcast_ref::<CelString<'_>>() {
         Some(name) => Ok(name.inner()),
         None => Err(ExecutionError::UnexpectedType {

@@ -167,9 +167,9 @@ fn values(constraint: &Constraint) -> Option<Vec<(&Field, &str)>> {
     if !patterns.iter().all(exact) {
         return None;
     }
-    let value = |pattern| match pattern {
-        &Pattern::Exact(ref text) => Some((&constraint.field, text.as_str())),
+    let values = patterns.iter().filter_map(|pattern| match pattern {
+        Pattern::Exact(text) => Some((&constraint.field, text.as_str())),
         Pattern::Glob(_) => None,
-    };
-    Some(patterns.iter().filter_map(value).collect())
+    });
+    Some(values.collect())
 }
