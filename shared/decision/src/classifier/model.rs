@@ -7,7 +7,7 @@ use super::features::{Recipe, Seen, excerpt};
 /// The most classes: the most capabilities that a policy can have.
 pub(super) const MAX_CLASSES: usize = 256;
 
-/// A linear model: for each class a weight per bucket. Trained by [`super::train`], carried by [`super::artefact`].
+/// A linear model: for each class a weight per bucket. Trained by [`super::train`], carried in a form of its own (`artefact.rs`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     pub(super) trained_from: String,
